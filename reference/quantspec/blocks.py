@@ -1,0 +1,91 @@
+"""Blocks on a tensor: extents, the scale grid, and the way between elements and blocks. Rules BLK-1 to BLK-5."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import ShapeError
+from .rounding import INF, MAGNITUDE, Bits
+from .tracing import rule
+
+__all__ = ["amax", "block_of", "check_shape", "grid_shape", "spread", "tiles"]
+
+LARGEST_COUNT = 2**63 - 1
+TILE = 2**16  # elements, about: a tile holds at least one block
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+@rule("LAY-5")
+def check_shape(shape: Sequence[int], *, argument: str = "shape") -> tuple[int, ...]:
+    """A shape as a tuple of extents, each 0 or more, at most 2^63-1 elements. Rule LAY-5."""
+    extents = []
+    for axis, size in enumerate(shape):
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
+            raise ShapeError("LAY-5", f"{argument}[{axis}]={size!r}; allowed: an integer of 0 or more")
+        extents.append(int(size))
+    if math.prod(extents) > LARGEST_COUNT:
+        raise ShapeError(
+            "LAY-5", f"{argument}={tuple(extents)} has {math.prod(extents)} elements; allowed: at most 2^63-1"
+        )
+    return tuple(extents)
+
+
+@rule("BLK-2")
+def grid_shape(shape: tuple[int, ...], extents: tuple[int, ...]) -> tuple[int, ...]:
+    """Blocks along each axis: ceil(size / extent); `extents` has the tensor's rank. Rules BLK-2, BLK-4."""
+    return tuple(-(-size // extent) for size, extent in zip(shape, extents, strict=True))
+
+
+@rule("BLK-3")
+def block_of(index: tuple[int, ...], extents: tuple[int, ...]) -> tuple[int, ...]:
+    """The grid index of the block that holds an element. Rules BLK-1, BLK-3."""
+    return tuple(i // extent for i, extent in zip(index, extents, strict=True))
+
+
+@rule("SCL-5", "BLK-1", "BLK-4")
+def amax(bits: Bits, extents: tuple[int, ...]) -> Bits:
+    """Largest finite magnitude of each block, as a pattern; 0 where a block has none. Rules SCL-5, BLK-4.
+
+    Partial blocks count the elements that exist. `bits` has the tensor's shape; the grid's shape out.
+    """
+    grid = np.empty(grid_shape(bits.shape, extents), np.uint32)
+    for tile, blocks in tiles(bits.shape, extents):
+        magnitude = bits[tile] & MAGNITUDE
+        largest = np.where(magnitude < INF, magnitude, np.uint32(0))
+        for axis, extent in reversed(list(enumerate(extents))):
+            if extent > 1:
+                starts = np.arange(0, largest.shape[axis], extent)
+                largest = np.maximum.reduceat(largest, starts, axis=axis)
+        grid[blocks] = largest
+    return grid
+
+
+def tiles(shape: tuple[int, ...], extents: tuple[int, ...]) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+    """Parts of a tensor made of whole blocks, and their parts of the grid; row-major, none for an empty tensor.
+
+    Element-wise steps go part by part, so that what they hold in between does not grow with the tensor.
+    """
+    sides = []
+    for axis, (size, extent) in enumerate(zip(shape, extents, strict=True)):
+        room = TILE // max(math.prod(shape[axis + 1 :]), 1)
+        step = max(room // extent, 1) * extent
+        sides.append([slice(start, min(start + step, size)) for start in range(0, size, step)])
+    for tile in itertools.product(*sides):
+        blocks = tuple(
+            slice(part.start // extent, -(-part.stop // extent)) for part, extent in zip(tile, extents, strict=True)
+        )
+        yield tile, blocks
+
+
+def spread(grid: npt.NDArray[Scalar], shape: tuple[int, ...], extents: tuple[int, ...]) -> npt.NDArray[Scalar]:
+    """Each block's entry for each of its elements: the grid repeated along every axis, cut to the tensor's shape. BLK-3."""
+    full: npt.NDArray[Any] = grid
+    for axis, (size, extent) in enumerate(zip(shape, extents, strict=True)):
+        if extent > 1:
+            full = np.repeat(full, min(extent, max(size, 1)), axis=axis)
+            full = full[(slice(None),) * axis + (slice(size),)]
+    return full

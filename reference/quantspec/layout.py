@@ -1,0 +1,169 @@
+"""Layout: words and scales to bytes and back. Rules LAY-1 to LAY-7."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import blocks
+from .errors import EncodingError, ShapeError
+from .packing import Packed, Strictness, pack, stored_axes, unpack, word_count, words_shape
+from .quantize import Quantized, level_shapes
+from .recipes import CANONICAL, CANONICAL_CONTAINER, Container, Recipe, require_canonical
+from .scales import ScaleCodes, check_scale_codes
+from .scheme import Scheme
+from .tracing import rule
+
+__all__ = ["byte_count", "from_bytes", "split", "to_bytes"]
+
+Buffer = bytes | bytearray | memoryview
+
+
+@rule("LAY-1")
+def _regions(scheme: Scheme, shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Bytes of the words, of the block scales and of the tensor scale, as they follow one another. Rule LAY-1."""
+    words = word_count(scheme, shape) * scheme.store.word_bytes(scheme.value.bits)
+    grid, _ = level_shapes(scheme, shape)
+    block = 0
+    if grid is not None and scheme.block is not None:
+        block = scheme.block.scale.size
+        for blocks_along in grid:
+            block *= blocks_along
+    return words, block, scheme.tensor.size if scheme.tensor is not None else 0
+
+
+@rule("LAY-4", "LAY-5")
+def byte_count(scheme: Scheme | str, shape: Sequence[int]) -> int:
+    """Bytes of a tensor under a scheme. Rules LAY-1, LAY-4, LAY-5.
+
+    >>> byte_count("q4s.packed_u32_0.t-f32", (3, 3))
+    16
+    """
+    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    checked = blocks.check_shape(shape)
+    scheme.require_shape(checked)
+    total = sum(_regions(scheme, checked))
+    if total > blocks.LARGEST_COUNT:
+        raise ShapeError("LAY-5", f"shape={checked} takes {total} bytes under {scheme.text}; allowed: at most 2^63-1")
+    return total
+
+
+def to_bytes(tensor: Packed | Quantized, *, container: Container = CANONICAL_CONTAINER) -> bytes:
+    """The byte stream of a tensor: words, block scales, tensor scale; dense, little-endian. Rules LAY-1 to LAY-5.
+
+    A `Quantized` is packed first. Block scales are written in stored axis order (LAY-3).
+
+    >>> from quantspec import quantize
+    >>> to_bytes(quantize(np.float32([1, -2, 6]), "e2m1.packed_native_0.b16-ue8m0")).hex()
+    'c2077f'
+    """
+    packed = pack(tensor, container=container) if isinstance(tensor, Quantized) else tensor
+    require_canonical(container=container)
+    byte_count(packed.scheme, packed.shape)
+    size = packed.scheme.store.word_bytes(packed.scheme.value.bits)
+    data = _little_endian(packed.words)[..., :size].tobytes()
+    if packed.scale_codes is not None:
+        data += _little_endian(_exchanged(packed.scale_codes, packed.scheme)).tobytes()
+    if packed.tensor_scale_code is not None:
+        data += _little_endian(packed.tensor_scale_code).tobytes()
+    return data
+
+
+@rule("LAY-2")
+def _little_endian(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """The bytes of each number, lowest first, along a new last axis. Rule LAY-2."""
+    little = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<"))
+    return little.reshape(*numbers.shape, 1).view(np.uint8)
+
+
+@rule("LAY-3")
+def _exchanged(scale_codes: ScaleCodes, scheme: Scheme) -> ScaleCodes:
+    """The scale grid with the packed and the innermost axis exchanged, C order; its own inverse. Rule LAY-3."""
+    return np.ascontiguousarray(scale_codes.transpose(stored_axes(scheme, scale_codes.ndim)))
+
+
+def from_bytes(
+    data: Buffer | npt.NDArray[np.uint8],
+    scheme: Scheme | str,
+    shape: Sequence[int],
+    *,
+    ue4m3_bit7: Strictness = "refuse",
+    recipe: Recipe = CANONICAL,
+    container: Container = CANONICAL_CONTAINER,
+) -> Packed:
+    """Words and scale codes of a byte stream, scales in tensor axes. Rules LAY-1 to LAY-5, LAY-7, SCL-2.
+
+    `data` is bytes-like or a uint8 array of one axis. Raises EncodingError where its length is not exact or a ue4m3
+    scale has bit 7 set (unless `ue4m3_bit7="ignore"`), ShapeError, SchemeError.
+    """
+    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    require_canonical(recipe=recipe, container=container)
+    raw = _raw(data)
+    checked = blocks.check_shape(shape)
+    expected = byte_count(scheme, checked)
+    if raw.size != expected:
+        raise EncodingError(
+            "LAY-4", f"data has {raw.size} bytes; a tensor {checked} of {scheme.text} has exactly {expected}"
+        )
+    words_end, block_bytes, _ = _regions(scheme, checked)
+    words = _words(raw[:words_end], scheme, checked)
+    grid, _ = level_shapes(scheme, checked)
+    scale_codes = tensor_code = None
+    if grid is not None and scheme.block is not None:
+        order = stored_axes(scheme, len(checked))
+        stored = _numbers(raw[words_end : words_end + block_bytes], scheme.block.scale.code_dtype)
+        read = _exchanged(stored.reshape([grid[axis] for axis in order]), scheme)
+        scale_codes = check_scale_codes(read, scheme.block.scale, argument="block scales", bit7=ue4m3_bit7)
+    if scheme.tensor is not None:
+        read = _numbers(raw[words_end + block_bytes :], scheme.tensor.code_dtype).reshape(())
+        tensor_code = check_scale_codes(read, scheme.tensor, argument="tensor scale", bit7=ue4m3_bit7)
+    return Packed(scheme, checked, words, scale_codes, tensor_code, recipe, container)
+
+
+def _raw(data: Buffer | npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    if isinstance(data, np.ndarray):
+        if data.dtype != np.uint8 or data.ndim != 1:
+            raise EncodingError(
+                "LAY-1", f"data is {data.dtype} of shape {data.shape}; allowed: bytes or uint8 of one axis"
+            )
+        return np.ascontiguousarray(data)
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise EncodingError("LAY-1", f"data is {type(data).__name__}; allowed: bytes-like or a uint8 array of one axis")
+    return np.frombuffer(data, np.uint8)
+
+
+def _words(raw: npt.NDArray[np.uint8], scheme: Scheme, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Words from their bytes; the missing high bytes of a three-byte word are zero. Rule LAY-2."""
+    size, dtype = scheme.store.word_bytes(scheme.value.bits), scheme.store.word_dtype(scheme.value.bits)
+    stored = words_shape(scheme, shape)
+    each = np.pad(raw.reshape(*stored, size), [(0, 0)] * len(stored) + [(0, dtype.itemsize - size)])
+    return _numbers(each.reshape(-1), dtype).reshape(stored)
+
+
+def _numbers(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Little-endian numbers from bytes at any alignment, in host order. Rule LAY-2."""
+    return np.frombuffer(raw.tobytes(), dtype.newbyteorder("<")).astype(dtype)
+
+
+@rule("LAY-6", "LAY-7")
+def split(
+    data: Buffer | npt.NDArray[np.uint8],
+    scheme: Scheme | str,
+    shape: Sequence[int],
+    *,
+    padding: Strictness = "refuse",
+    ue4m3_bit7: Strictness = "refuse",
+    recipe: Recipe = CANONICAL,
+    container: Container = CANONICAL_CONTAINER,
+) -> Quantized:
+    """Bytes to codes, scale codes and tensor scale code, for every scheme, in tensor axes. Rules LAY-1 to LAY-7.
+
+    The result's `codes`, `scale_codes` and `tensor_scale_code` are the three parts. Raises as `from_bytes` and `unpack`.
+
+    >>> q = split(bytes.fromhex("c2077f"), "e2m1.packed_native_0.b16-ue8m0", (3,))
+    >>> q.codes.tolist(), q.scale_codes.tolist()
+    ([2, 12, 7], [127])
+    """
+    packed = from_bytes(data, scheme, shape, ue4m3_bit7=ue4m3_bit7, recipe=recipe, container=container)
+    return unpack(packed, padding=padding)

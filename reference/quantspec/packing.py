@@ -1,0 +1,197 @@
+"""Packing: codes to words and back. Rules PAK-1 to PAK-8.
+
+Words are an array in stored order: the tensor's axes with the packed and the innermost exchanged, the last axis counting
+the words of a line. A word of three bytes is held in a uint32.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from . import blocks
+from .errors import DtypeError, EncodingError, ShapeError, UnsupportedError
+from .quantize import Quantized, check_levels
+from .recipes import CANONICAL, CANONICAL_CONTAINER, Container, Recipe, require_canonical
+from .scales import ScaleCodes
+from .scheme import Scheme
+from .tracing import note, rule
+from .values import Codes, check_codes, extend
+
+__all__ = ["Packed", "pack", "pack_codes", "unpack", "unpack_words", "words_shape"]
+
+Words = npt.NDArray[Any]
+Strictness = Literal["refuse", "ignore"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packed:
+    """A quantized tensor whose codes are packed in words; scale codes are in tensor axes. Rules PAK-1 to PAK-6, QNT-12."""
+
+    scheme: Scheme
+    shape: tuple[int, ...]
+    words: Words
+    scale_codes: ScaleCodes | None = None
+    tensor_scale_code: ScaleCodes | None = None
+    recipe: Recipe = CANONICAL
+    container: Container = CANONICAL_CONTAINER
+
+    def __post_init__(self) -> None:
+        require_canonical(recipe=self.recipe, container=self.container)
+        shape = blocks.check_shape(self.shape)
+        self.scheme.require_shape(shape)
+        scale_codes, tensor_code = check_levels(self.scheme, shape, self.scale_codes, self.tensor_scale_code)
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "words", _check_words(self.words, self.scheme, shape))
+        object.__setattr__(self, "scale_codes", scale_codes)
+        object.__setattr__(self, "tensor_scale_code", tensor_code)
+
+
+def stored_axes(scheme: Scheme, rank: int) -> tuple[int, ...]:
+    """The tensor's axes in stored order: the packed one exchanged with the innermost (not moved). Rule PAK-2."""
+    axes = list(range(rank))
+    if rank:
+        packed = scheme.packed_axis(rank)
+        axes[packed], axes[-1] = axes[-1], axes[packed]
+    return tuple(axes)
+
+
+@rule("PAK-1", "PAK-3", "PAK-6")
+def words_shape(scheme: Scheme, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Shape of the words of a tensor: lines in stored order, ceil(L/n) words a line. Rules PAK-1, PAK-3, PAK-6.
+
+    >>> words_shape(Scheme.parse("q4s.packed_u32_1.t-f32"), (9, 5))
+    (5, 2)
+    """
+    scheme.require_shape(shape)
+    stored = [shape[axis] for axis in stored_axes(scheme, len(shape))] or [1]
+    stored[-1] = -(-stored[-1] // scheme.store.codes_per_word(scheme.value.bits))
+    return tuple(stored)
+
+
+@rule("PAK-2", "PAK-4", "PAK-5")
+def pack_codes(codes: npt.ArrayLike, scheme: Scheme) -> Words:
+    """Words of codes (uint8, the tensor's shape): field i of a word at bits [i*w, (i+1)*w). Rules PAK-1 to PAK-6."""
+    checked = check_codes(codes, scheme.value, lookup=scheme.is_lookup)
+    stored_shape = words_shape(scheme, blocks.check_shape(checked.shape))
+    per_word, width, dtype = _word(scheme)
+    lines = np.atleast_1d(checked.transpose(stored_axes(scheme, checked.ndim)))
+    padding = stored_shape[-1] * per_word - lines.shape[-1]
+    padded = np.pad(lines, [(0, 0)] * (lines.ndim - 1) + [(0, padding)])
+    fields = padded.reshape(*stored_shape, per_word).astype(dtype) & dtype.type((1 << width) - 1)
+    words = np.zeros(stored_shape, dtype)
+    for i in range(per_word):
+        words |= fields[..., i] << dtype.type(i * width)
+    return words
+
+
+@rule("PAK-2", "PAK-4")
+def unpack_words(
+    words: npt.ArrayLike, scheme: Scheme, shape: tuple[int, ...], *, padding: Strictness = "refuse"
+) -> Codes:
+    """Codes (uint8, tensor axes) of words in stored order. Rules PAK-1 to PAK-8, VAL-5.
+
+    Non-zero padding fields and unused bits are refused, or ignored where `padding="ignore"`. Raises DtypeError,
+    ShapeError, EncodingError, UnsupportedError.
+    """
+    if padding not in ("refuse", "ignore"):
+        raise UnsupportedError("PAK-8", f"padding={padding!r}; allowed: 'refuse', 'ignore'")
+    shape = blocks.check_shape(shape)
+    checked = _check_words(words, scheme, shape)
+    per_word, width, dtype = _word(scheme)
+    shifts = np.arange(per_word).astype(dtype) * dtype.type(width)
+    fields = (checked[..., np.newaxis] >> shifts) & dtype.type((1 << width) - 1)
+    axes = stored_axes(scheme, len(shape))
+    stored_shape = tuple(shape[axis] for axis in axes) or (1,)
+    lines = fields.reshape(*stored_shape[:-1], checked.shape[-1] * per_word).astype(np.uint8)
+    if padding == "refuse":
+        _require_clean(checked, lines[..., stored_shape[-1] :], scheme, stored_shape)
+    else:
+        note("PAK-8")
+    stored = lines[..., : stored_shape[-1]].reshape(tuple(shape[axis] for axis in axes))
+    own = stored.transpose(axes)  # an exchange of two axes is its own inverse
+    if width == scheme.value.bits:
+        own = extend(own, scheme.value, lookup=scheme.is_lookup)
+    return check_codes(own, scheme.value, lookup=scheme.is_lookup)
+
+
+def _word(scheme: Scheme) -> tuple[int, int, np.dtype[Any]]:
+    """Codes a word, bits of a field and dtype of words."""
+    bits = scheme.value.bits
+    return scheme.store.codes_per_word(bits), scheme.store.field_bits(bits), scheme.store.word_dtype(bits)
+
+
+def _check_words(words: npt.ArrayLike, scheme: Scheme, shape: tuple[int, ...]) -> Words:
+    array = np.asarray(words)
+    _, _, dtype = _word(scheme)
+    if array.dtype.newbyteorder("=") != dtype:
+        raise DtypeError("PAK-1", f"words has dtype {array.dtype}; words of {scheme.text} are {dtype}")
+    expected = words_shape(scheme, shape)
+    if array.shape != expected:
+        raise ShapeError(
+            "PAK-3", f"words has shape {array.shape}; allowed: exactly {expected} for a tensor {shape} of {scheme.text}"
+        )
+    return np.array(array, dtype, order="C", ndmin=array.ndim)
+
+
+@rule("PAK-7")
+def _require_clean(words: Words, padding: Codes, scheme: Scheme, stored_shape: tuple[int, ...]) -> None:
+    """Refuse padding fields and unused bits that are not zero, with byte offset, line and field. Rule PAK-7."""
+    per_word, width, dtype = _word(scheme)
+    size = scheme.store.word_bytes(scheme.value.bits)
+    a_line = words.shape[-1]
+    if padding.any():
+        *line_index, extra = (int(i) for i in np.argwhere(padding)[0])
+        line = _flat(line_index, stored_shape)
+        field = stored_shape[-1] + extra
+        offset = (line * a_line + field // per_word) * size + field % per_word * width // 8
+        raise EncodingError(
+            "PAK-7",
+            f"byte {offset}: padding field {field} of line {line} is 0x{int(padding[*line_index, extra]):X}; the line has "
+            f"{stored_shape[-1]} codes and padding must be 0 (padding='ignore' reads it anyway)",
+        )
+    unused = words >> dtype.type(per_word * width) if per_word * width < 8 * dtype.itemsize else np.zeros_like(words)
+    if unused.any():
+        *line_index, word = (int(i) for i in np.argwhere(unused)[0])
+        line = _flat(line_index, stored_shape)
+        offset = (line * a_line + word) * size + per_word * width // 8
+        raise EncodingError(
+            "PAK-7",
+            f"byte {offset}: the bits from {per_word * width} of word {word} of line {line} are not 0, after field "
+            f"{per_word - 1}; unused bits must be 0 (padding='ignore' reads it anyway)",
+        )
+
+
+def _flat(line_index: list[int], stored_shape: tuple[int, ...]) -> int:
+    """Number of a line, row-major."""
+    line = 0
+    for i, size in zip(line_index, stored_shape[:-1], strict=True):
+        line = line * size + i
+    return line
+
+
+def pack(tensor: Quantized, *, container: Container = CANONICAL_CONTAINER) -> Packed:
+    """A quantized tensor with its codes in words; scales unchanged. Rules PAK-1 to PAK-6.
+
+    >>> from quantspec import quantize
+    >>> q = quantize(np.float32([1, -2, 3, -7, 5]), "q4s.packed_u32_0.t-f32", tensor_scale=np.float32(1))
+    >>> hex(pack(q).words[0])
+    '0x593e1'
+    """
+    words = pack_codes(tensor.codes, tensor.scheme)
+    return Packed(
+        tensor.scheme, tensor.shape, words, tensor.scale_codes, tensor.tensor_scale_code, tensor.recipe, container
+    )
+
+
+def unpack(packed: Packed, *, padding: Strictness = "refuse") -> Quantized:
+    """The inverse of `pack`; non-zero padding is refused or ignored. Rules PAK-1 to PAK-8, VAL-5."""
+    codes = unpack_words(packed.words, packed.scheme, packed.shape, padding=padding)
+    return Quantized(packed.scheme, codes, packed.scale_codes, packed.tensor_scale_code, packed.recipe)
+
+
+def word_count(scheme: Scheme, shape: tuple[int, ...]) -> int:
+    """Words of a tensor."""
+    return math.prod(words_shape(scheme, shape))
