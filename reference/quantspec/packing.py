@@ -107,7 +107,7 @@ def unpack_words(
     stored_shape = tuple(shape[axis] for axis in axes) or (1,)
     lines = fields.reshape(*stored_shape[:-1], checked.shape[-1] * per_word).astype(np.uint8)
     if padding == "refuse":
-        _require_clean(checked, lines[..., stored_shape[-1] :], scheme, stored_shape)
+        _require_clean(checked, scheme, stored_shape[-1])
     else:
         note("PAK-8")
     stored = lines[..., : stored_shape[-1]].reshape(tuple(shape[axis] for axis in axes))
@@ -137,39 +137,22 @@ def _check_words(words: npt.ArrayLike, scheme: Scheme, shape: tuple[int, ...]) -
 
 
 @rule("PAK-7")
-def _require_clean(words: Words, padding: Codes, scheme: Scheme, stored_shape: tuple[int, ...]) -> None:
+def _require_clean(words: Words, scheme: Scheme, codes_a_line: int) -> None:
     """Refuse padding fields and unused bits that are not zero, with byte offset, line and field. Rule PAK-7."""
     per_word, width, dtype = _word(scheme)
-    size = scheme.store.word_bytes(scheme.value.bits)
-    a_line = words.shape[-1]
-    if padding.any():
-        *line_index, extra = (int(i) for i in np.argwhere(padding)[0])
-        line = _flat(line_index, stored_shape)
-        field = stored_shape[-1] + extra
-        offset = (line * a_line + field // per_word) * size + field % per_word * width // 8
+    filled = np.clip(codes_a_line - per_word * np.arange(words.shape[-1]), 0, per_word)  # codes of each word of a line
+    used = ((np.uint64(1) << (filled * width).astype(np.uint64)) - np.uint64(1)).astype(dtype)
+    dirty = (words & ~used).reshape(-1)
+    if dirty.any():
+        word = int(np.argmax(dirty != 0))
+        bit = (int(dirty[word]) & -int(dirty[word])).bit_length() - 1
+        line, place = divmod(word, words.shape[-1])
+        offset = word * scheme.store.word_bytes(scheme.value.bits) + bit // 8
         raise EncodingError(
             "PAK-7",
-            f"byte {offset}: padding field {field} of line {line} is 0x{int(padding[*line_index, extra]):X}; the line has "
-            f"{stored_shape[-1]} codes and padding must be 0 (padding='ignore' reads it anyway)",
+            f"byte {offset}: line {line}, word {place} of the line, field {bit // width} of the word: bits that hold no code "
+            "are not 0 (padding='ignore' reads them anyway)",
         )
-    unused = words >> dtype.type(per_word * width) if per_word * width < 8 * dtype.itemsize else np.zeros_like(words)
-    if unused.any():
-        *line_index, word = (int(i) for i in np.argwhere(unused)[0])
-        line = _flat(line_index, stored_shape)
-        offset = (line * a_line + word) * size + per_word * width // 8
-        raise EncodingError(
-            "PAK-7",
-            f"byte {offset}: the bits from {per_word * width} of word {word} of line {line} are not 0, after field "
-            f"{per_word - 1}; unused bits must be 0 (padding='ignore' reads it anyway)",
-        )
-
-
-def _flat(line_index: list[int], stored_shape: tuple[int, ...]) -> int:
-    """Number of a line, row-major."""
-    line = 0
-    for i, size in zip(line_index, stored_shape[:-1], strict=True):
-        line = line * size + i
-    return line
 
 
 def pack(tensor: Quantized, *, container: Container = CANONICAL_CONTAINER) -> Packed:

@@ -145,7 +145,8 @@ def round_significand(magnitude: Bits, *, mantissa_bits: int, bias: int, up: boo
         odd = (significand >> dropped) & np.uint32(1)
         significand += odd
         significand += (np.uint32(1) << (dropped - np.uint32(1))) - np.uint32(1)
-    return (significand >> dropped) + (field.view(np.uint32) << np.uint32(mantissa_bits))
+    rounded: Bits = (significand >> dropped) + (field.view(np.uint32) << np.uint32(mantissa_bits))
+    return rounded
 
 
 def round_exponent(magnitude: Bits, *, bias: int, up: bool) -> Bits:

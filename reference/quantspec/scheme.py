@@ -263,10 +263,12 @@ class _Parser:
         part = self.take("b")
         if part is None:
             return None
-        match = re.fullmatch(r"([1-9][0-9]{0,9}(?:x[1-9][0-9]{0,9})*)-(.*)", part, flags=re.ASCII)
+        number = r"(?:0|[1-9][0-9]*)"
+        match = re.fullmatch(rf"({number}(?:x{number})*)-(.*)", part, flags=re.ASCII)
         if match is None:
-            self.fail(f"{'b' + part!r} is not a block; write bE(xE)*-type, extents from 1 without leading zeros")
-        extents = tuple(int(extent) for extent in match[1].split("x"))
+            self.fail(f"{'b' + part!r} is not a block; write bE(xE)*-type, extents without leading zeros")
+        # a number of more digits than any legal extent has stands for one too large: int() of it could take for ever
+        extents = tuple(int(extent) if len(extent) <= 10 else LARGEST_EXTENT + 1 for extent in match[1].split("x"))
         self.scale(match[2])
         if extents[0] == 1 and len(extents) > 1:
             self.fail(f"{'b' + part!r} has leading extents of 1; the one spelling drops them")
@@ -326,13 +328,13 @@ def _from_burn(data: "str | Mapping[str, Any]", table: "Table | npt.ArrayLike | 
         raise SchemeError(
             "SCH-17", "burn scheme has the keys level/param of before 2026-08-19; re-save it with tensor and block"
         )
-    if set(data) != set(_BURN_KEYS):
+    if not {"value", "store", "mode"} <= set(data) <= set(_BURN_KEYS):
         _burn_fail("its keys", sorted(map(str, data)), ", ".join(_BURN_KEYS))
     value = _burn_member("value", data["value"], {row.name: row.burn for row in VALUES.values() if row.burn})
     mode = _burn_member("mode", data["mode"], _BURN_MODES)
     scales = {row.name: row.burn for row in SCALES.values()}
-    tensor = None if data["tensor"] is None else _burn_member("tensor", data["tensor"], scales)
-    block = None if data["block"] is None else _burn_block(data["block"], scales)
+    tensor = None if data.get("tensor") is None else _burn_member("tensor", data["tensor"], scales)
+    block = None if data.get("block") is None else _burn_block(data["block"], scales)
     return Scheme(value, _burn_store(data["store"]), mode=mode, tensor=tensor, block=block, table=table)
 
 
@@ -363,7 +365,7 @@ def _burn_block(block: object, scales: Mapping[str, str]) -> tuple[tuple[int, ..
         _burn_fail("block.size", size, shape)
     if not 0 <= length <= len(storage) <= MOST_EXTENTS:
         _burn_fail("block.size.len", length, f"0 to {MOST_EXTENTS}, at most the length of storage")
-    for axis, extent in enumerate(storage):
+    for axis, extent in enumerate(storage[:length]):
         if not isinstance(extent, int) or isinstance(extent, bool) or not 1 <= extent <= 255:
             _burn_fail(f"block.size.storage[{axis}]", extent, "an integer from 1 to 255")
     return tuple(storage[:length]), _burn_member("block.dtype", block["dtype"], scales)

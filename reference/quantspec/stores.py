@@ -42,7 +42,7 @@ class Store:
         text = store.text if isinstance(store, Store) else store
         if isinstance(text, str):
             kind, _, d = text.rpartition("_")
-            canonical = d.isascii() and d.isdecimal() and len(d) <= 10 and str(int(d)) == d
+            canonical = d.isascii() and d.isdecimal() and len(d) <= 10 and (d == "0" or d[0] != "0")
             if canonical and kind in STORES and STORES[kind].packed and int(d) < 2**31:
                 return cls(kind, int(d))
             if text in STORES and not STORES[text].packed:

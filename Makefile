@@ -1,0 +1,70 @@
+# Every target sets up .venv by itself. Needed: make, and python3 >= 3.11 with its venv module, or uv. No root.
+#
+#   make conform   every scheme, reference against kernels, on the OpenCL device that pip installs
+#   make test      the tests
+#   make lint      ruff, mypy --strict, pyright
+#   make bench     ratios against a copy (benchmarks/)
+#
+# ARGS="..." is passed on: make conform ARGS="--quick --only 'e2m1.*'"
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export UV_PYTHON_DOWNLOADS := never
+
+.PHONY: conform test lint bench clean
+
+conform: $(VENV)/.run
+	$(BIN)/quantspec run $(ARGS)
+
+test: $(VENV)/.test
+	$(BIN)/pytest -n auto $(ARGS)
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/bench_reference.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/.python:
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv venv --quiet --python ">=3.11" $(VENV) || { \
+	    echo "make: uv finds no Python 3.11 or newer; install one (for example python3.11)" >&2; exit 1; }; \
+	else \
+	  command -v $(PYTHON) >/dev/null 2>&1 || { \
+	    echo "make: $(PYTHON) is missing; install Python 3.11 or newer, or uv" >&2; exit 1; }; \
+	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "make: $$($(PYTHON) --version) is too old; 3.11 or newer is needed (make PYTHON=python3.12)" >&2; exit 1; }; \
+	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --upgrade "pip>=25.1" || { \
+	    echo "make: $(PYTHON) -m venv failed; on Debian and Ubuntu: apt install python3-venv, or install uv" >&2; \
+	    rm -rf $(VENV); exit 1; }; \
+	fi
+	@touch $@
+
+# 1: what to install besides the project itself
+define install
+	@echo "make: installing into $(VENV) (first time only)"
+	@if command -v uv >/dev/null 2>&1; then \
+	  VIRTUAL_ENV=$(CURDIR)/$(VENV) uv pip install --quiet $(1) -e ".[cl-cpu,harness]"; \
+	else \
+	  $(BIN)/python -m pip install -q $(1) -e ".[cl-cpu,harness]"; \
+	fi
+	@touch $@
+endef
+
+$(VENV)/.run: $(VENV)/.python pyproject.toml
+	$(call install,)
+
+$(VENV)/.test: $(VENV)/.python pyproject.toml
+	$(call install,--group test)
+
+$(VENV)/.lint: $(VENV)/.python pyproject.toml
+	$(call install,--group test --group lint)
