@@ -25,7 +25,7 @@ NAN32, INF32, MAX32, SIGN32 = 0x7FC00000, 0x7F800000, 0x7F7FFFFF, 0x80000000
 LIMIT = 2**63 - 1
 
 
-class Refused(Exception):  # noqa: N818  (the spec's own word)
+class Refused(Exception):
     """The spec refuses this input."""
 
 
@@ -295,7 +295,7 @@ def encode(val: str, bits: int, table: Sequence[int] | None = None) -> int:
     return sign | even_code(nearest_codes(abs(units(bits)), minifloat_candidates(val)))
 
 
-def H(val: str, table: Sequence[int] | None = None) -> Fraction:  # noqa: N802  (the spec's name)
+def H(val: str, table: Sequence[int] | None = None) -> Fraction:
     if table is None:
         return Fraction(HALF_RANGE[val])
     check_table(val, table)

@@ -38,6 +38,7 @@ class Packed:
     recipe: Recipe = CANONICAL
     container: Container = CANONICAL_CONTAINER
 
+    @rule("QNT-12")
     def __post_init__(self) -> None:
         require_canonical(recipe=self.recipe, container=self.container)
         shape = blocks.check_shape(self.shape)

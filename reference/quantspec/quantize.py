@@ -64,6 +64,7 @@ class Quantized:
     recipe: Recipe = CANONICAL
     saturation: Saturation = Saturation()
 
+    @rule("QNT-12")
     def __post_init__(self) -> None:
         require_canonical(recipe=self.recipe)
         codes = check_codes(self.codes, self.scheme.value, lookup=self.scheme.is_lookup)

@@ -139,7 +139,7 @@ def check_scale_codes(
     return np.asarray(used)
 
 
-@rule("SCL-18")
+@rule("SCL-1", "SCL-18")
 def decode_codes(codes: ScaleCodes, scale: ScaleType) -> F32:
     """The exact numbers of scale codes already checked; NaN gives 7FC00000. Rules SCL-1, SCL-2, SCL-3, SCL-18."""
     code = codes.astype(np.uint32)

@@ -57,6 +57,7 @@ class Scheme:
     block: Block | None
     table: Table | None
 
+    @rule("SCH-1", "SCH-18")
     def __init__(
         self,
         value: str | ValueFormat,
@@ -67,7 +68,7 @@ class Scheme:
         block: "Block | tuple[int | Sequence[int], str | ScaleType] | None" = None,
         table: "Table | npt.ArrayLike | None" = None,
     ) -> None:
-        """Checks in rule-id order; the first that fails raises SchemeError. Rule SCH-18."""
+        """The normal form; checks in rule-id order, the first that fails raises SchemeError. Rules SCH-1, SCH-18."""
         row = value_format(value)
         chosen_store = Store.of(store)
         chosen_mode = _mode(mode)
@@ -162,7 +163,16 @@ def _mode(mode: str) -> Mode:
         return "symmetric"
     if mode == "lookup":
         return "lookup"
+    _refuse_affine("mode", mode)
     raise SchemeError("SCH-4", f"mode={mode!r} is not a mode; allowed: symmetric, lookup")
+
+
+def _refuse_affine(argument: str, value: object) -> None:
+    """Refuse, by name, what would need a zero point. Rule POL-4."""
+    if isinstance(value, str) and value.lower() in ("affine", "asymmetric", "zero_point"):
+        raise SchemeError(
+            "POL-4", f"{argument}={value!r}: a scheme has no zero point; allowed: symmetric, or lookup with a table"
+        )
 
 
 @rule("SCH-6", "SCH-7")
@@ -331,6 +341,7 @@ def _from_burn(data: "str | Mapping[str, Any]", table: "Table | npt.ArrayLike | 
     if not {"value", "store", "mode"} <= set(data) <= set(_BURN_KEYS):
         _burn_fail("its keys", sorted(map(str, data)), ", ".join(_BURN_KEYS))
     value = _burn_member("value", data["value"], {row.name: row.burn for row in VALUES.values() if row.burn})
+    _refuse_affine("burn scheme: mode", data["mode"])
     mode = _burn_member("mode", data["mode"], _BURN_MODES)
     scales = {row.name: row.burn for row in SCALES.values()}
     tensor = None if data.get("tensor") is None else _burn_member("tensor", data["tensor"], scales)

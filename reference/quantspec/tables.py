@@ -47,7 +47,7 @@ class Table:
             raise SchemeError("SCH-12", f"table[{index}] is 0x{int(patterns[index]):08X}, not a finite number")
         if not magnitudes.any():
             raise SchemeError("SCH-12", "table holds only zeros; at least one entry must differ from 0")
-        entries = to_float(patterns)
+        entries = to_float(patterns.copy())  # ours: the caller may change his array
         thresholds, indices = _thresholds(patterns)
         for array in (entries, thresholds, indices):
             array.flags.writeable = False
@@ -99,15 +99,13 @@ def _number(key: int) -> float:
 
 
 def _largest_not_above(number: Fraction) -> int:
-    """Order key of the largest binary32 not above an exact number of its range: bisection over all keys."""
-    low, high = -0x7F7FFFFF, 0x7F7FFFFF
-    while low < high:
-        middle = (low + high + 1) // 2
-        if Fraction(_number(middle)) <= number:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    """Order key of the largest binary32 not above an exact number of its range."""
+    key = int(order_key(to_bits(np.array([float(number)]).astype(np.float32)))[0])  # within a step or two of it
+    while Fraction(_number(key)) > number:
+        key -= 1
+    while Fraction(_number(key + 1)) <= number:
+        key += 1
+    return key
 
 
 NF4 = Table.of(

@@ -209,6 +209,7 @@ def _encode_minifloat(bits: Bits, value: ValueFormat) -> Codes:
     magnitude = bits & MAGNITUDE
     invalid = magnitude > INF
     code = round_significand(np.minimum(magnitude, INF), mantissa_bits=value.mantissa_bits, bias=value.bias, up=False)
+    note("VAL-2")
     note("VAL-6", ~invalid)
     note("VAL-7", lambda: ~invalid & _is_tie(magnitude, code, value))
     note("VAL-8", lambda: ~invalid & (code > value.largest_code))
@@ -248,6 +249,7 @@ def _encode_lookup(bits: Bits, table: Table) -> Codes:
 def decode_table(value: ValueFormat) -> F32:
     """The number of each of the 256 code bytes, NaN as 7FC00000. Rules VAL-1, VAL-2, VAL-3, VAL-12."""
     code = np.arange(256, dtype=np.uint8)
+    note("VAL-1" if value.is_integer else "VAL-2")
     if value.is_integer:
         return code.view(np.int8).astype(np.float32)
     magnitude = code & np.uint8(value.sign_bit - 1)
