@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .errors import ShapeError
+from .errors import ShapeError, UnsupportedError
 from .rounding import INF, MAGNITUDE, Bits
 from .tracing import rule
 
 __all__ = ["amax", "block_of", "check_shape", "grid_shape", "spread", "tiles"]
 
 LARGEST_COUNT = 2**63 - 1
+MOST_AXES = 60  # numpy has 64; a few are needed to view blocks and fields
 TILE = 2**16  # elements, about: a tile holds at least one block
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -32,6 +33,18 @@ def check_shape(shape: Sequence[int], *, argument: str = "shape") -> tuple[int, 
             "LAY-5", f"{argument}={tuple(extents)} has {math.prod(extents)} elements; allowed: at most 2^63-1"
         )
     return tuple(extents)
+
+
+def check_array_shape(shape: Sequence[int], *, argument: str = "shape") -> tuple[int, ...]:
+    """`check_shape`, and a shape that numpy can hold: empty tensors may have sizes that no array has. Rules LAY-5, CNF-5."""
+    extents = check_shape(shape, argument=argument)
+    if len(extents) > MOST_AXES or math.prod(size for size in extents if size) > LARGEST_COUNT // 64:
+        raise UnsupportedError(
+            "CNF-5",
+            f"{argument} of {len(extents)} axes, largest {max(extents, default=0)}, is more than this implementation holds; "
+            f"allowed: at most {MOST_AXES} axes, and 2^57 elements counting an axis of size 0 as 1",
+        )
+    return extents
 
 
 @rule("BLK-2")

@@ -100,7 +100,7 @@ def from_bytes(
     scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
     require_canonical(recipe=recipe, container=container)
     raw = _raw(data)
-    checked = blocks.check_shape(shape)
+    checked = blocks.check_array_shape(shape)
     expected = byte_count(scheme, checked)
     if raw.size != expected:
         raise EncodingError(

@@ -166,7 +166,7 @@ def flip(tensor: Quantized, axis: int) -> Quantized:
 @rule("OPS-7")
 def expand(tensor: Quantized, shape: Sequence[int]) -> Quantized:
     """Axes of size 1 repeated to the sizes of `shape`, new leading axes too; a block's scale repeats with it. Rule OPS-7."""
-    new = blocks.check_shape(shape)
+    new = blocks.check_array_shape(shape)
     added = len(new) - len(tensor.shape)
     if added < 0:
         raise ShapeError(
@@ -235,7 +235,7 @@ def reshape(tensor: Quantized, shape: Sequence[int]) -> Quantized:
 
     Schemes without a block level always reshape. The packed axis keeps its d where the new rank has it, else d = 0.
     """
-    new = blocks.check_shape(shape)
+    new = blocks.check_array_shape(shape)
     if int(np.prod(new, dtype=object)) != tensor.codes.size:
         raise ShapeError(
             "OPS-9", f"shape={new} has {int(np.prod(new, dtype=object))} elements, the tensor {tensor.codes.size}"

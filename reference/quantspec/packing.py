@@ -41,7 +41,7 @@ class Packed:
     @rule("QNT-12")
     def __post_init__(self) -> None:
         require_canonical(recipe=self.recipe, container=self.container)
-        shape = blocks.check_shape(self.shape)
+        shape = blocks.check_array_shape(self.shape)
         self.scheme.require_shape(shape)
         scale_codes, tensor_code = check_levels(self.scheme, shape, self.scale_codes, self.tensor_scale_code)
         object.__setattr__(self, "shape", shape)
@@ -99,7 +99,7 @@ def unpack_words(
     """
     if padding not in ("refuse", "ignore"):
         raise UnsupportedError("PAK-8", f"padding={padding!r}; allowed: 'refuse', 'ignore'")
-    shape = blocks.check_shape(shape)
+    shape = blocks.check_array_shape(shape)
     checked = _check_words(words, scheme, shape)
     per_word, width, dtype = _word(scheme)
     shifts = np.arange(per_word).astype(dtype) * dtype.type(width)

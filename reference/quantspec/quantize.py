@@ -68,7 +68,7 @@ class Quantized:
     def __post_init__(self) -> None:
         require_canonical(recipe=self.recipe)
         codes = check_codes(self.codes, self.scheme.value, lookup=self.scheme.is_lookup)
-        shape = blocks.check_shape(codes.shape, argument="codes.shape")
+        shape = blocks.check_array_shape(codes.shape, argument="codes.shape")
         self.scheme.require_shape(shape)
         scale_codes, tensor_code = check_levels(self.scheme, shape, self.scale_codes, self.tensor_scale_code)
         object.__setattr__(self, "codes", codes)
@@ -198,7 +198,7 @@ def quantize(
     scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
     require_canonical(recipe=recipe, codec=codec)
     bits = widen(x)
-    shape = blocks.check_shape(bits.shape, argument="x.shape")
+    shape = blocks.check_array_shape(bits.shape, argument="x.shape")
     scheme.require_shape(shape)
     block_type = None if scheme.block is None else scheme.block.scale
     given_block = _given("scales", scales, "scale_codes", scale_codes, block_type, scheme)

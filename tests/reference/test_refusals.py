@@ -37,6 +37,8 @@ REFUSED: dict[str, tuple[type[qs.QuantspecError], str, str, Callable[[], object]
     "float size": (qs.ShapeError, "LAY-5", "shape[0]=2.0", lambda: qs.split(b"", Q4, (2.0,))),  # type: ignore[arg-type]
     "too many elements": (qs.ShapeError, "LAY-5", "allowed: at most 2^63-1", lambda: qs.byte_count(Q4, (2**32, 2**31))),
     "too many bytes": (qs.ShapeError, "LAY-5", "bytes under q8s.packed_u32_1.t-f32; allowed: at most 2^63-1", lambda: qs.byte_count("q8s.packed_u32_1.t-f32", (1, 2**62))),
+    "more axes than an array has": (qs.UnsupportedError, "CNF-5", "shape of 70 axes, largest 1, is more than this implementation holds; allowed: at most 60 axes", lambda: qs.split(b"", Q4, (1,) * 70)),
+    "an empty tensor of a size that no array has": (qs.UnsupportedError, "CNF-5", "shape of 2 axes, largest 4611686018427387904, is more", lambda: qs.split(bytes(4), Q4, (0, 2**62))),
     # codes
     "codes dtype": (qs.DtypeError, "VAL-4", "codes has dtype int8; allowed: uint8, one code a byte", lambda: qs.decode(np.zeros(3, np.int8), "q8s")),
     "code not sign-extended": (qs.EncodingError, "VAL-5", "codes[1] is the byte 0x0F, which is not a 4-bit code of q4f sign-extended", lambda: qs.decode(np.array([1, 15], np.uint8), "q4f")),
