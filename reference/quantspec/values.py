@@ -132,7 +132,8 @@ def extend(fields: npt.NDArray[Any], value: ValueFormat, *, lookup: bool = False
     fields = fields.astype(np.uint8)
     if lookup or not value.is_integer:
         return fields
-    return (fields ^ np.uint8(value.sign_bit)) - np.uint8(value.sign_bit)
+    above = np.uint8(0xFF & ~value.mask)
+    return np.where(fields & np.uint8(value.sign_bit), fields | above, fields)
 
 
 def check_codes(codes: npt.ArrayLike, value: ValueFormat, *, lookup: bool, argument: str = "codes") -> Codes:
