@@ -7,6 +7,7 @@ scale type, subnormals, non-finite inputs, tensors of zeros. Everything here is 
 import itertools
 import math
 import random
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
@@ -74,7 +75,8 @@ def random_patterns(seed: int, count: int) -> list[int]:
 # ---------------------------------------------------------------- values and tables
 
 
-def entries(value: str, table: Sequence[int] | None = None) -> list[Fraction]:
+@cache
+def entries(value: str, table: tuple[int, ...] | None = None) -> list[Fraction]:
     """The distinct finite numbers that codes stand for, ascending."""
     decoded = (oracle.decode(value, code, table) for code in oracle.valid_codes(value, table is not None))
     return sorted({oracle.value(pattern) for pattern in decoded if oracle.is_finite(pattern)})
@@ -84,7 +86,8 @@ def entries(value: str, table: Sequence[int] | None = None) -> list[Fraction]:
 def thresholds(value: str, table: tuple[int, ...] | None = None) -> tuple[int, ...]:
     """Every number of a format or table, every midpoint, and where one more step would round, each with its neighbours."""
     numbers = entries(value, table)
-    below, above = 2 * numbers[0] - (numbers[1:] or [0])[0], 2 * numbers[-1] - (numbers[-2:-1] or [0])[0]
+    second, last_but_one = numbers[1 % len(numbers)], numbers[-2 % len(numbers)]  # a table may have one number only
+    below, above = 2 * numbers[0] - second - 1, 2 * numbers[-1] - last_but_one + 1
     return tuple(p for p in around(with_midpoints([below, *numbers, above]), 2) if oracle.is_finite(p))
 
 
@@ -135,8 +138,9 @@ LOOKUPS = {
 # fmt: on
 
 #: What quantize is tried with: every format, and lookups of each width.
-ELEMENTS: dict[str, tuple[str, tuple[int, ...] | None]] = {value: (value, None) for value in VALUES} | {
-    name: LOOKUPS[name] for name in ("nf4", "one side, no zero", "scattered")
+ELEMENTS: dict[str, tuple[str, tuple[int, ...] | None]] = {
+    **{value: (value, None) for value in VALUES},
+    **{name: LOOKUPS[name] for name in ("nf4", "one side, no zero", "scattered")},
 }
 
 
@@ -161,9 +165,25 @@ def edge_scale_codes(kind: str) -> tuple[int, ...]:
         return (0, 1, 2, 22, 23, 126, 127, 128, 253, 254, 255)
     if kind == "ue4m3":
         return (0, 1, 7, 8, 0x38, 0x39, 0x77, 0x7D, 0x7E, 0x7F)
-    infinity, sign, one = oracle.wide_inf(kind), oracle.wide_sign(kind), oracle.round_magnitude(Fraction(1), *oracle.WIDE[kind])
+    infinity, sign, one = (
+        oracle.wide_inf(kind),
+        oracle.wide_sign(kind),
+        oracle.round_magnitude(Fraction(1), *oracle.WIDE[kind]),
+    )
     smallest_normal = 1 << oracle.WIDE[kind][1]
-    magnitudes = (0, 1, 2, smallest_normal - 1, smallest_normal, one, one + 1, infinity - 1, infinity, infinity + 1, sign - 1)
+    magnitudes = (
+        0,
+        1,
+        2,
+        smallest_normal - 1,
+        smallest_normal,
+        one,
+        one + 1,
+        infinity - 1,
+        infinity,
+        infinity + 1,
+        sign - 1,
+    )
     return tuple(s | m for m in magnitudes for s in (0, sign))
 
 
@@ -232,7 +252,9 @@ class Rows:
 
     def below(self, peak: int) -> Row:
         """Random magnitudes up to a peak that is there."""
-        return self.fill([peak ^ self.sign(), *(self.source.randint(0, peak) ^ self.sign() for _ in range(self.width - 1))])
+        return self.fill(
+            [peak ^ self.sign(), *(self.source.randint(0, peak) ^ self.sign() for _ in range(self.width - 1))]
+        )
 
     def zeros(self) -> Row:
         return [self.source.choice((0, 0, self.sign())) for _ in range(self.width)]
@@ -282,13 +304,16 @@ def two_level_tensors(s: S, seed: int, count: int, rows: int, width: int) -> lis
         """The tensor scale is a power of two g, the others' block scales are numbers of the type: exact ties."""
         g = Fraction(2) ** make.source.randrange(-20, 20)
         peak = rn32(oracle.value(make.h) * g * top)
-        inside = [scale for scale in make.scales if oracle.value(scale) <= top]
+        inside = make.scales[: bisect_right(make.scales, rn32(top))]  # positive patterns order as their numbers
         return [make.below(peak), *(make.ties(multiply32(choice(inside), rn32(g))) for _ in range(rows - 1))]
 
     def near_floor() -> list[Row]:
         """max raw / top next to 2^-126."""
         peak = rn32(oracle.value(make.h) * top / Fraction(2) ** choice((125, 126, 126, 127)))
-        return [make.below(stepped(peak, choice((-1, 0, 1)))), *(make.below(choice((peak, 1, 40))) for _ in range(rows - 1))]
+        return [
+            make.below(stepped(peak, choice((-1, 0, 1)))),
+            *(make.below(choice((peak, 1, 40))) for _ in range(rows - 1)),
+        ]
 
     themes: tuple[Callable[[], list[Row]], ...] = (
         anchored,

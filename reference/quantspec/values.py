@@ -198,7 +198,7 @@ def _encode_integer(bits: Bits, value: ValueFormat) -> Codes:
     rounded = np.rint(x)
     note("VAL-1")
     note("VAL-6", ~invalid)
-    note("VAL-7", lambda: np.abs(rounded - x) == 0.5)
+    note("VAL-7", lambda: np.abs(x - np.trunc(np.where(np.isfinite(x), x, 0))) == 0.5)
     note("VAL-8", lambda: (rounded > value.highest) | (rounded < value.lowest))
     note("VAL-10", invalid)
     note("VAL-11", lambda: rounded == 0)
