@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,8 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 @rule("LAY-5")
 def check_shape(shape: Sequence[int], *, argument: str = "shape") -> tuple[int, ...]:
     """A shape as a tuple of extents, each 0 or more, at most 2^63-1 elements. Rule LAY-5."""
+    if isinstance(shape, str | bytes) or not isinstance(shape, Iterable):
+        raise ShapeError("LAY-5", f"{argument}={shape!r}; allowed: a sequence of sizes, one an axis")
     extents = []
     for axis, size in enumerate(shape):
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:

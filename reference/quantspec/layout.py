@@ -9,7 +9,7 @@ import numpy.typing as npt
 from . import blocks
 from .errors import EncodingError, ShapeError
 from .packing import Packed, Strictness, pack, stored_axes, unpack, word_count, words_shape
-from .quantize import Quantized, level_shapes
+from .quantize import Quantized, level_shapes, require_record
 from .recipes import CANONICAL, CANONICAL_CONTAINER, Container, Recipe, require_canonical
 from .scales import ScaleCodes, check_scale_codes
 from .scheme import Scheme
@@ -40,7 +40,7 @@ def byte_count(scheme: Scheme | str, shape: Sequence[int]) -> int:
     >>> byte_count("q4s.packed_u32_0.t-f32", (3, 3))
     16
     """
-    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    scheme = Scheme.of(scheme)
     checked = blocks.check_shape(shape)
     scheme.require_shape(checked)
     total = sum(_regions(scheme, checked))
@@ -59,6 +59,7 @@ def to_bytes(tensor: Packed | Quantized, *, container: Container = CANONICAL_CON
     'c2077f'
     """
     packed = pack(tensor, container=container) if isinstance(tensor, Quantized) else tensor
+    require_record(packed, Packed)
     require_canonical(container=container)
     byte_count(packed.scheme, packed.shape)
     size = packed.scheme.store.word_bytes(packed.scheme.value.bits)
@@ -97,7 +98,7 @@ def from_bytes(
     `data` is bytes-like or a uint8 array of one axis. Raises EncodingError where its length is not exact or a ue4m3
     scale has bit 7 set (unless `ue4m3_bit7="ignore"`), ShapeError, SchemeError.
     """
-    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    scheme = Scheme.of(scheme)
     require_canonical(recipe=recipe, container=container)
     raw = _raw(data)
     checked = blocks.check_array_shape(shape)

@@ -4,7 +4,7 @@ Each takes and returns a `Quantized`; packing the result packs it anew, so word 
 would not be made of the same codes and scales is refused; `requantize` is the separate, lossy way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -78,6 +78,8 @@ def _moved(
 def permute(tensor: Quantized, axes: Sequence[int]) -> Quantized:
     """Axis i of the result is axis `axes[i]`; block extents and the packed axis follow. Rule OPS-2."""
     rank = len(tensor.shape)
+    if not isinstance(axes, Iterable):
+        raise ShapeError("OPS-2", f"axes={axes!r}; allowed: a sequence, each of the {rank} axes once")
     order = [_axis(axis, rank, f"axes[{i}]") for i, axis in enumerate(axes)]
     if sorted(order) != list(range(rank)):
         raise ShapeError("OPS-2", f"axes={tuple(axes)}; allowed: each of the {rank} axes once")
@@ -290,5 +292,4 @@ def _run(owner: npt.NDArray[np.intp], axis: int, old_shape: tuple[int, ...], old
 @rule("OPS-12")
 def requantize(tensor: Quantized, scheme: Scheme | str) -> Quantized:
     """The tensor dequantized to f32 and quantized again under a scheme: lossy, scales chosen anew. Rule OPS-12."""
-    chosen = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
-    return replace(quantize(dequantize(tensor), chosen), recipe=tensor.recipe)
+    return replace(quantize(dequantize(tensor), scheme), recipe=tensor.recipe)

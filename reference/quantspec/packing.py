@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from . import blocks
 from .errors import DtypeError, EncodingError, ShapeError, UnsupportedError
-from .quantize import Quantized, check_levels
+from .quantize import Quantized, check_levels, require_record
 from .recipes import CANONICAL, CANONICAL_CONTAINER, Container, Recipe, require_canonical
 from .scales import ScaleCodes
 from .scheme import Scheme
@@ -66,6 +66,7 @@ def words_shape(scheme: Scheme, shape: tuple[int, ...]) -> tuple[int, ...]:
     >>> words_shape(Scheme.parse("q4s.packed_u32_1.t-f32"), (9, 5))
     (5, 2)
     """
+    shape = blocks.check_shape(shape)
     scheme.require_shape(shape)
     stored = [shape[axis] for axis in stored_axes(scheme, len(shape))] or [1]
     stored[-1] = -(-stored[-1] // scheme.store.codes_per_word(scheme.value.bits))
@@ -164,6 +165,7 @@ def pack(tensor: Quantized, *, container: Container = CANONICAL_CONTAINER) -> Pa
     >>> hex(pack(q).words[0])
     '0x593e1'
     """
+    require_record(tensor, Quantized)
     words = pack_codes(tensor.codes, tensor.scheme)
     return Packed(
         tensor.scheme, tensor.shape, words, tensor.scale_codes, tensor.tensor_scale_code, tensor.recipe, container
@@ -172,6 +174,7 @@ def pack(tensor: Quantized, *, container: Container = CANONICAL_CONTAINER) -> Pa
 
 def unpack(packed: Packed, *, padding: Strictness = "refuse") -> Quantized:
     """The inverse of `pack`; non-zero padding is refused or ignored. Rules PAK-1 to PAK-8, VAL-5."""
+    require_record(packed, Packed, argument="packed")
     codes = unpack_words(packed.words, packed.scheme, packed.shape, padding=padding)
     return Quantized(packed.scheme, codes, packed.scale_codes, packed.tensor_scale_code, packed.recipe)
 

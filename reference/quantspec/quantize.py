@@ -119,6 +119,14 @@ def _same(a: ScaleCodes | None, b: ScaleCodes | None) -> bool:
     return (a is None) == (b is None) and (a is None or b is None or np.array_equal(a, b))
 
 
+def require_record(value: object, record: type, *, argument: str = "tensor") -> None:
+    """Refuse, by name, an array or bytes where a record of a tensor is meant. Rule QNT-12."""
+    if not isinstance(value, record):
+        raise DtypeError(
+            "QNT-12", f"{argument} is a {type(value).__name__}; allowed: {record.__name__}, which has the scheme"
+        )
+
+
 def level_shapes(scheme: Scheme, shape: tuple[int, ...]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """Shapes of the block scales and of the tensor scale, None for a level that the scheme lacks. Rules BLK-2, BLK-5."""
     grid = None if scheme.block is None else blocks.grid_shape(shape, scheme.extents(len(shape)))
@@ -195,7 +203,7 @@ def quantize(
     >>> q.codes.tolist(), q.scale_codes.tolist()
     ([4, 14, 7, 1], [125, 127])
     """
-    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    scheme = Scheme.of(scheme)
     require_canonical(recipe=recipe, codec=codec)
     bits = widen(x)
     shape = blocks.check_array_shape(bits.shape, argument="x.shape")
@@ -390,6 +398,7 @@ def dequantize(
     >>> dequantize(quantize(np.float32([0.5, -1.0, 6.0, 0.3]), "e2m1.native.b2-ue8m0")).tolist()
     [0.5, -1.0, 6.0, 0.5]
     """
+    require_record(tensor, Quantized)
     require_canonical(recipe=tensor.recipe, codec=codec)
     out = _output(dtype)
     scheme = tensor.scheme

@@ -87,6 +87,15 @@ class Scheme:
         ):
             object.__setattr__(self, name, part)
 
+    @classmethod
+    def of(cls, scheme: "Scheme | str") -> "Scheme":
+        """A scheme, or the scheme of a text."""
+        if isinstance(scheme, Scheme):
+            return scheme
+        if isinstance(scheme, str):
+            return cls.parse(scheme)
+        raise SchemeError("SCH-1", f"scheme={scheme!r}; allowed: a Scheme or the text of one")
+
     @property
     def is_lookup(self) -> bool:
         """True where codes are indices into the table."""

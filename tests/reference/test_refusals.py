@@ -30,7 +30,13 @@ REFUSED: dict[str, tuple[type[qs.QuantspecError], str, str, Callable[[], object]
     "fp8 input": (qs.DtypeError, "QNT-1", "x has dtype float8_e5m2", lambda: qs.encode(X.astype(ml_dtypes.float8_e5m2), "e4m3")),
     "python number that float32 cannot hold": (qs.DtypeError, "QNT-1", "x holds np.float64(0.1), which is not exactly a float32", lambda: qs.encode([0.5, 0.1], "e4m3")),
     "text input": (qs.DtypeError, "QNT-1", "x has dtype <U3", lambda: qs.encode("1.5", "e4m3")),
+    "array for a record": (qs.DtypeError, "QNT-12", "tensor is a ndarray; allowed: Quantized, which has the scheme", lambda: qs.dequantize(X)),  # type: ignore[arg-type]
+    "record of codes for one of words": (qs.DtypeError, "QNT-12", "packed is a Quantized; allowed: Packed", lambda: qs.unpack(qs.quantize(X, Q4))),  # type: ignore[arg-type]
+    "scheme": (qs.SchemeError, "SCH-1", "scheme=None; allowed: a Scheme or the text of one", lambda: qs.quantize(X, None)),  # type: ignore[arg-type]
     # shapes
+    "size for a shape": (qs.ShapeError, "LAY-5", "shape=9; allowed: a sequence of sizes, one an axis", lambda: qs.split(b"", Q4, 9)),  # type: ignore[arg-type]
+    "axis for axes": (qs.ShapeError, "OPS-2", "axes=1; allowed: a sequence, each of the 2 axes once", lambda: qs.permute(qs.quantize(X, Q4), 1)),  # type: ignore[arg-type]
+    "negative size of words": (qs.ShapeError, "LAY-5", "shape[0]=-2", lambda: qs.words_shape(Q4, (-2,))),
     "block rank": (qs.ShapeError, "SCH-13", "block=b2x16-f32 has rank 2, the tensor (16,) has rank 1", lambda: qs.quantize(X[0, :16], "q8s.native.b2x16-f32")),
     "packed axis": (qs.ShapeError, "SCH-14", "store=packed_u32_1 packs axis 1 from the innermost, the tensor (33,) has rank 1; allowed: d from 0 to 0", lambda: qs.quantize(X[0], "q8s.packed_u32_1.t-f32")),
     "negative size": (qs.ShapeError, "LAY-5", "shape[1]=-1; allowed: an integer of 0 or more", lambda: qs.split(b"", Q4, (2, -1))),
