@@ -272,10 +272,11 @@ def check_bytes(q: Q, shape: Shape, s: S, *, verbs: Verbs = REFERENCE) -> None:
     packed = verbs.pack(reference_tensor(q, shape, s))
     require_bits(f"{what}: words", oracle.pack(q.codes, shape, s), packed.words)
     require_same(f"{what}: bytes of the packed tensor", data.hex(), bytes(verbs.to_bytes(packed)).hex())
+    read = oracle.split(data, shape, s)
     require_same(f"{what}: byte count", oracle.byte_length(shape, s), qs.byte_count(scheme, shape))
     for way, tensor in (
         ("split", verbs.split(data, scheme, shape)),
         ("unpack", verbs.unpack(packed)),
         ("from_bytes", verbs.unpack(verbs.from_bytes(data, scheme, shape))),
     ):
-        require_content(f"{what}: {way}", oracle.split(data, shape, s), tensor, shape, s)
+        require_content(f"{what}: {way}", read, tensor, shape, s)

@@ -105,7 +105,8 @@ def slice_axis(tensor: Quantized, axis: int, start: int, stop: int) -> Quantized
     """Elements start to stop (not included) of an axis; start a multiple of the block extent, stop free. Rule OPS-3."""
     axis = _axis(axis, len(tensor.shape))
     size, extent = tensor.shape[axis], _extents(tensor)[axis]
-    if not 0 <= start <= stop <= size:
+    whole = isinstance(start, int | np.integer) and isinstance(stop, int | np.integer)
+    if not whole or not 0 <= start <= stop <= size:
         raise ShapeError("OPS-3", f"start={start}, stop={stop} on axis {axis}; allowed: 0 <= start <= stop <= {size}")
     if start % extent:
         _refuse("OPS-3", f"start={start} on axis {axis} is not a multiple of the block extent {extent}")
@@ -124,6 +125,8 @@ def take(tensor: Quantized, axis: int, indices: Sequence[int]) -> Quantized:
     """Whole slices of an axis, in the order of `indices` (repeats allowed); the axis has block extent 1. Rule OPS-4."""
     axis = _axis(axis, len(tensor.shape))
     size, extent = tensor.shape[axis], _extents(tensor)[axis]
+    if not isinstance(indices, Iterable):
+        raise ShapeError("OPS-4", f"indices={indices!r}; allowed: a sequence of integers from 0 to {size - 1}")
     for place, index in enumerate(indices):
         if isinstance(index, bool) or not isinstance(index, int | np.integer) or not 0 <= index < size:
             raise ShapeError(

@@ -417,12 +417,13 @@ def _product(s: F32, v: F32) -> F32:
 def _output(dtype: "npt.DTypeLike | Output") -> ScaleType:
     """The row of the float type that an output is written in. Rule QNT-10."""
     for name in ("f32", "f16", "bf16"):
-        row = SCALES[name]
-        if dtype == name or (
-            not isinstance(dtype, str) and np.dtype(dtype) == np.dtype(getattr(ml_dtypes, row.ml_dtype, row.ml_dtype))
-        ):
-            return row
-    raise DtypeError("QNT-10", f"dtype={dtype!r}; allowed: 'f32', 'f16', 'bf16' or the dtypes of those")
+        if dtype == name:
+            return SCALES[name]
+    try:
+        known = {output_dtype(SCALES[name]): SCALES[name] for name in ("f32", "f16", "bf16")}
+        return known[np.dtype(dtype)]
+    except (KeyError, TypeError):
+        raise DtypeError("QNT-10", f"dtype={dtype!r}; allowed: 'f32', 'f16', 'bf16' or the dtypes of those") from None
 
 
 def _narrowed(y: F32, out: ScaleType) -> npt.NDArray[Any]:

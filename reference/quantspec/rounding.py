@@ -71,7 +71,10 @@ def widen(x: npt.ArrayLike, *, argument: str = "x") -> Bits:
 
     A Python number or list of numbers is taken as binary32 when every one of them is exactly a binary32 number.
     """
-    array = np.asarray(x)
+    try:
+        array = np.asarray(x)
+    except ValueError as error:  # a ragged list
+        raise DtypeError("QNT-1", f"{argument} is not an array: {error}") from None
     if not isinstance(x, np.ndarray | np.generic):
         array = _from_python(array, argument)
     native = array.dtype.newbyteorder("=")

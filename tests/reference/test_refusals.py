@@ -29,6 +29,7 @@ REFUSED: dict[str, tuple[type[qs.QuantspecError], str, str, Callable[[], object]
     "object input": (qs.DtypeError, "QNT-1", "x has dtype object", lambda: qs.encode(np.array([None]), "e4m3")),
     "fp8 input": (qs.DtypeError, "QNT-1", "x has dtype float8_e5m2", lambda: qs.encode(X.astype(ml_dtypes.float8_e5m2), "e4m3")),
     "python number that float32 cannot hold": (qs.DtypeError, "QNT-1", "x holds np.float64(0.1), which is not exactly a float32", lambda: qs.encode([0.5, 0.1], "e4m3")),
+    "ragged list": (qs.DtypeError, "QNT-1", "x is not an array: ", lambda: qs.encode([[1.0], [2.0, 3.0]], "e4m3")),
     "text input": (qs.DtypeError, "QNT-1", "x has dtype <U3", lambda: qs.encode("1.5", "e4m3")),
     "array for a record": (qs.DtypeError, "QNT-12", "tensor is a ndarray; allowed: Quantized, which has the scheme", lambda: qs.dequantize(X)),  # type: ignore[arg-type]
     "record of codes for one of words": (qs.DtypeError, "QNT-12", "packed is a Quantized; allowed: Packed", lambda: qs.unpack(qs.quantize(X, Q4))),  # type: ignore[arg-type]
@@ -85,6 +86,7 @@ REFUSED: dict[str, tuple[type[qs.QuantspecError], str, str, Callable[[], object]
     "missing level of a record": (qs.ScaleError, "SCL-22", "scale_codes is missing; q8s.native.b16-f32 has that level", lambda: qs.Quantized(qs.Scheme.parse("q8s.native.b16-f32"), np.zeros(3, "u1"))),
     # options
     "output dtype": (qs.DtypeError, "QNT-10", "dtype='f64'; allowed: 'f32', 'f16', 'bf16'", lambda: qs.dequantize(qs.quantize(X, Q4), "f64")),
+    "output that is no dtype": (qs.DtypeError, "QNT-10", "dtype=7; allowed: 'f32', 'f16', 'bf16'", lambda: qs.dequantize(qs.quantize(X, Q4), 7)),  # type: ignore[arg-type]
     "recipe": (qs.UnsupportedError, "POL-1", "recipe=Recipe(name='te') is not defined; defined: canonical", lambda: qs.quantize(X, Q4, recipe=qs.Recipe("te"))),
     "value format": (qs.SchemeError, "SCH-2", "value='e4m4' is not a value format", lambda: qs.encode(ROW, "e4m4")),
     # layout operations
@@ -93,6 +95,8 @@ REFUSED: dict[str, tuple[type[qs.QuantspecError], str, str, Callable[[], object]
     "slice inside a block": (qs.LayoutError, "OPS-3", "start=8 on axis 1 is not a multiple of the block extent 16; the codes and scales cannot be kept, use requantize", lambda: qs.slice_axis(qs.quantize(X, NVFP4), 1, 8, 33)),
     "slice out of range": (qs.ShapeError, "OPS-3", "start=0, stop=34 on axis 1; allowed: 0 <= start <= stop <= 33", lambda: qs.slice_axis(qs.quantize(X, NVFP4), 1, 0, 34)),
     "take through a block": (qs.LayoutError, "OPS-4", "on axis 1, which has block extent 16", lambda: qs.take(qs.quantize(X, NVFP4), 1, [0])),
+    "index for indices": (qs.ShapeError, "OPS-4", "indices=0; allowed: a sequence of integers from 0 to 1", lambda: qs.take(qs.quantize(X, Q4), 0, 0)),  # type: ignore[arg-type]
+    "fraction of a slice": (qs.ShapeError, "OPS-3", "start=0.5, stop=1 on axis 0", lambda: qs.slice_axis(qs.quantize(X, Q4), 0, 0.5, 1)),  # type: ignore[arg-type]
     "take out of range": (qs.ShapeError, "OPS-4", "indices[1]=-1 on axis 0; allowed: an integer from 0 to 1", lambda: qs.take(qs.quantize(X, NVFP4), 0, [0, -1])),
     "flip of a partial block": (qs.LayoutError, "OPS-6", "axis 1 has size 33, no multiple of the block extent 16 (partial block at 32)", lambda: qs.flip(qs.quantize(X, NVFP4), 1)),
     "expand": (qs.ShapeError, "OPS-7", "shape[0]=4, the tensor has 2 there; only an axis of size 1 grows", lambda: qs.expand(qs.quantize(X, NVFP4), (4, 33))),
