@@ -1,0 +1,88 @@
+"""Tensors from parts already on the device (or not): checked by kernels as quantspec's records check theirs."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from quantspec import DtypeError, ScaleError, ScaleType, Scheme, ShapeError
+from quantspec.blocks import check_array_shape
+
+from .choice import require_grid
+from .geometry import Shape, blocks_along, lines_of
+from .host import DeviceArray, Machine
+from .inputs import ArrayInput, as_array, take_code_bytes, take_scale_codes
+from .scales import check_scale_codes
+from .tensors import DevicePacked, DeviceQuantized
+from .values import check_codes
+
+__all__ = ["packed", "quantized"]
+
+
+def quantized(
+    machine: Machine,
+    scheme: Scheme | str,
+    codes: ArrayInput,
+    scale_codes: ArrayInput | None,
+    tensor_scale_code: ArrayInput | None,
+) -> DeviceQuantized:
+    """A quantized tensor of codes and scale codes. As the constructor of `quantspec.Quantized`."""
+    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    taken = take_code_bytes(machine, codes)
+    check_codes(taken, scheme.value, lookup=scheme.is_lookup)
+    shape = check_array_shape(taken.shape, argument="codes.shape")
+    scheme.require_shape(shape)
+    return DeviceQuantized(scheme, taken, *_levels(machine, scheme, shape, scale_codes, tensor_scale_code))
+
+
+def packed(
+    machine: Machine,
+    scheme: Scheme | str,
+    shape: Sequence[int],
+    words: ArrayInput,
+    scale_codes: ArrayInput | None,
+    tensor_scale_code: ArrayInput | None,
+) -> DevicePacked:
+    """A packed tensor of words and scale codes. As the constructor of `quantspec.Packed`."""
+    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    checked = check_array_shape(shape)
+    scheme.require_shape(checked)
+    levels = _levels(machine, scheme, checked, scale_codes, tensor_scale_code)
+    return DevicePacked(scheme, checked, _words(machine, scheme, checked, words), *levels)
+
+
+def _levels(
+    machine: Machine, scheme: Scheme, shape: Shape, scale_codes: ArrayInput | None, tensor_scale_code: ArrayInput | None
+) -> tuple[DeviceArray | None, DeviceArray | None]:
+    """The scale codes of each level of the scheme; a missing or surplus level is refused. Rules SCL-19, SCL-21, SCL-22."""
+    grid = () if scheme.block is None else blocks_along(shape, scheme)
+    block_type = None if scheme.block is None else scheme.block.scale
+    return (
+        _level(machine, scheme, "scale_codes", scale_codes, grid, block_type),
+        _level(machine, scheme, "tensor_scale_code", tensor_scale_code, (), scheme.tensor),
+    )
+
+
+def _level(
+    machine: Machine, scheme: Scheme, argument: str, given: ArrayInput | None, expected: Shape, scale: ScaleType | None
+) -> DeviceArray | None:
+    if (given is None) != (scale is None):
+        state = "is missing" if given is None else "is given"
+        raise ScaleError(
+            "SCL-22", f"{argument} {state}; {scheme.text} has {'no such' if scale is None else 'that'} level"
+        )
+    if given is None or scale is None:
+        return None
+    taken = take_scale_codes(machine, given, scale, argument=argument)
+    return require_grid(check_scale_codes(taken, scale, argument=argument), expected, argument)
+
+
+def _words(machine: Machine, scheme: Scheme, shape: Shape, words: ArrayInput) -> DeviceArray:
+    array = as_array(machine, words)
+    dtype, expected = scheme.store.word_dtype(scheme.value.bits), lines_of(scheme, shape).words_shape
+    if array.dtype.newbyteorder("=") != dtype:
+        raise DtypeError("PAK-1", f"words has dtype {array.dtype}; words of {scheme.text} are {dtype}")
+    if array.shape != expected:
+        raise ShapeError(
+            "PAK-3", f"words has shape {array.shape}; allowed: exactly {expected} for a tensor {shape} of {scheme.text}"
+        )
+    return machine.upload(array) if isinstance(array, np.ndarray) else array

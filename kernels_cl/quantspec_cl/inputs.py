@@ -1,0 +1,116 @@
+"""Inputs: host arrays, Python numbers, pyopencl arrays and this session's own arrays, as arrays of the session."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+import pyopencl.array as cl_array
+
+from quantspec import DtypeError, ScaleType
+
+from .errors import ForeignArrayError
+from .formats import FLOATS, INDEX
+from .geometry import walk_of
+from .host import DeviceArray, Machine
+
+__all__ = ["ArrayInput", "Numbers", "as_array", "take_code_bytes", "take_numbers", "take_scale_codes"]
+
+ArrayInput = npt.ArrayLike | DeviceArray | cl_array.Array
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Numbers on the device, in the type that they came in: kernels widen them as they read. Rule QNT-1."""
+
+    array: DeviceArray
+    row: int  #: of their type, among the formats
+
+
+def as_array(machine: Machine, given: ArrayInput) -> DeviceArray | npt.NDArray[Any]:
+    """A device array of this session, or a host array not yet moved: its dtype is still to be checked."""
+    if isinstance(given, DeviceArray):
+        if given.machine is not machine:
+            raise ForeignArrayError("the array belongs to another session; pass its .get()")
+        return given
+    if isinstance(given, cl_array.Array):
+        return _adopted(machine, given)
+    return np.asarray(given)
+
+
+def _adopted(machine: Machine, given: cl_array.Array) -> DeviceArray | npt.NDArray[Any]:
+    """A pyopencl array, used in place where it is C-ordered from the start of its buffer, else closed up on the device."""
+    if given.context != machine.context:
+        raise ForeignArrayError(
+            "the pyopencl array belongs to another context; create it in session.context or pass its .get()"
+        )
+    dtype: np.dtype[Any] = np.dtype(given.dtype)
+    if dtype.itemsize not in (1, 2, 4) or given.size == 0:
+        return np.empty(given.shape, dtype)  # no element to move, or none that a verb would take
+    if given.queue is not None and given.queue != machine.queue:
+        given.queue.finish()
+    if not isinstance(given.base_data, cl.Buffer):
+        raise ForeignArrayError("the pyopencl array is not in a buffer; pass its .get()")
+    if given.flags.c_contiguous and given.offset == 0:
+        return DeviceArray(machine, given.base_data, given.shape, dtype)
+    closed = machine.empty(given.shape, dtype)
+    strides = [stride // dtype.itemsize for stride in given.strides]
+    machine.launch(
+        "gather",
+        closed.size,
+        *(given.base_data, given.offset // dtype.itemsize, dtype.itemsize),
+        *(machine.constant(walk_of(given.shape, strides)), closed, closed.size),
+    )
+    return closed
+
+
+def _moved(machine: Machine, array: DeviceArray | npt.NDArray[Any]) -> DeviceArray:
+    return array if isinstance(array, DeviceArray) else machine.upload(array)
+
+
+def take_numbers(machine: Machine, x: ArrayInput, *, argument: str = "x") -> Numbers:
+    """f32, f16 or bf16 numbers on the device. Rule QNT-1.
+
+    A Python number or list of numbers is taken as binary32 when every one of them is exactly a binary32 number.
+    """
+    array = as_array(machine, x)
+    if isinstance(array, np.ndarray) and not isinstance(x, np.ndarray | np.generic | cl_array.Array):
+        array = _from_python(array, argument)
+    row = FLOATS.get(array.dtype.newbyteorder("="))
+    if row is None:
+        raise DtypeError(
+            "QNT-1",
+            f"{argument} has dtype {array.dtype}; allowed: float32, float16, bfloat16 "
+            "(convert it first: nothing is rounded silently)",
+        )
+    return Numbers(_moved(machine, array), INDEX[row.name])
+
+
+def _from_python(array: npt.NDArray[Any], argument: str) -> npt.NDArray[Any]:
+    """Python numbers have no width: take them as binary32 where that loses nothing."""
+    if array.dtype.kind not in "fiu" and array.size:
+        raise DtypeError("QNT-1", f"{argument} has dtype {array.dtype}; allowed: float32, float16, bfloat16")
+    with np.errstate(all="ignore"):
+        single = array.astype(np.float32)
+        exact = (single == array) | ((single != single) & (array != array))
+    if not exact.all():
+        lost = array[~exact].ravel()[0]
+        raise DtypeError("QNT-1", f"{argument} holds {lost!r}, which is not exactly a float32; pass a float32 array")
+    return single
+
+
+def take_code_bytes(machine: Machine, codes: ArrayInput, *, argument: str = "codes") -> DeviceArray:
+    """Code bytes on the device, one an element, not yet checked. Rule VAL-4."""
+    array = as_array(machine, codes)
+    if array.dtype != np.uint8:
+        raise DtypeError("VAL-4", f"{argument} has dtype {array.dtype}; allowed: uint8, one code a byte")
+    return _moved(machine, array)
+
+
+def take_scale_codes(machine: Machine, codes: ArrayInput, scale: ScaleType, *, argument: str) -> DeviceArray:
+    """Scale codes on the device in the type's code dtype, not yet checked. Rule SCL-21."""
+    array = as_array(machine, codes)
+    if array.dtype.newbyteorder("=") != scale.code_dtype:
+        raise DtypeError("SCL-21", f"{argument} has dtype {array.dtype}; codes of {scale.name} are {scale.code_dtype}")
+    return _moved(machine, array)

@@ -1,0 +1,101 @@
+"""Packing on a device: codes to words and back. Rules PAK-1 to PAK-8."""
+
+from typing import Literal
+
+import numpy as np
+
+from quantspec import CANONICAL_CONTAINER, Container, EncodingError, Packed, Quantized, UnsupportedError
+from quantspec.recipes import require_canonical
+
+from .errors import ForeignArrayError
+from .formats import INDEX
+from .geometry import Lines, lines_of
+from .host import DeviceArray, Machine
+from .quantize import uploaded
+from .tensors import DevicePacked, DeviceQuantized
+from .values import check_codes
+
+__all__ = ["pack", "unpack", "uploaded_words"]
+
+Strictness = Literal["refuse", "ignore"]
+
+
+def pack(
+    machine: Machine, tensor: Quantized | DeviceQuantized, container: Container = CANONICAL_CONTAINER
+) -> DevicePacked:
+    """Codes in words, scales unchanged. As `quantspec.pack`."""
+    quantized = uploaded(machine, tensor)
+    scheme, codes = quantized.scheme, quantized.codes
+    if quantized is not tensor:
+        check_codes(codes, scheme.value, lookup=scheme.is_lookup)
+    require_canonical(recipe=quantized.recipe, container=container)
+    lines = lines_of(scheme, codes.shape)
+    words = machine.empty(lines.words_shape, scheme.store.word_dtype(scheme.value.bits))
+    machine.launch(
+        "pack",
+        words.size,
+        *(machine.formats, INDEX[scheme.value.name], codes, words, lines.word_size, lines.width, lines.fields),
+        *(machine.constant(lines.walk), lines.length, lines.step, lines.words, words.size),
+    )
+    return DevicePacked(
+        scheme, codes.shape, words, quantized.scale_codes, quantized.tensor_scale_code, quantized.recipe, container
+    )
+
+
+def unpack(machine: Machine, packed: Packed | DevicePacked, padding: Strictness = "refuse") -> DeviceQuantized:
+    """The inverse of `pack`; non-zero padding is refused or ignored. As `quantspec.unpack`."""
+    if padding not in ("refuse", "ignore"):
+        raise UnsupportedError("PAK-8", f"padding={padding!r}; allowed: 'refuse', 'ignore'")
+    own = uploaded_words(machine, packed)
+    scheme = own.scheme
+    lines = lines_of(scheme, own.shape)
+    if padding == "refuse":
+        _require_clean(own.words, lines)
+    codes = machine.empty(own.shape, np.uint8)
+    machine.launch(
+        "unpack",
+        own.words.size,
+        *(machine.formats, INDEX[scheme.value.name], int(scheme.is_lookup), own.words),
+        *(lines.word_size, lines.width, lines.fields, codes),
+        *(machine.constant(lines.walk), lines.length, lines.step, lines.words, own.words.size),
+    )
+    if lines.width != scheme.value.bits:
+        check_codes(codes, scheme.value, lookup=scheme.is_lookup)  # a field of fewer bits is always a code
+    return DeviceQuantized(scheme, codes, own.scale_codes, own.tensor_scale_code, own.recipe)
+
+
+def _require_clean(words: DeviceArray, lines: Lines) -> None:
+    """Refuse bits that hold no code and are not zero, with byte offset, line and field. Rule PAK-7."""
+    machine = words.machine
+    head = (words, lines.word_size, lines.width, lines.fields, lines.length, lines.words)
+    if lines.padding == 0 and lines.fields * lines.width == 8 * lines.word_size:
+        return  # every bit holds a code
+    first = machine.search("first_dirty_word", words.size, *head)
+    if first is None:
+        return
+    lowest = machine.empty((), np.uint32)
+    machine.launch("lowest_dirty_bit", 1, *head, first, lowest)
+    bit = machine.element(lowest, 0)
+    line, place = divmod(first, lines.words)
+    raise EncodingError(
+        "PAK-7",
+        f"byte {first * lines.word_bytes + bit // 8}: line {line}, word {place} of the line, field {bit // lines.width} of the "
+        "word: bits that hold no code are not 0 (padding='ignore' reads them anyway)",
+    )
+
+
+def uploaded_words(machine: Machine, packed: Packed | DevicePacked) -> DevicePacked:
+    """A packed tensor of this session."""
+    if isinstance(packed, DevicePacked):
+        if packed.words.machine is not machine:
+            raise ForeignArrayError("the packed tensor belongs to another session; pass its .get()")
+        return packed
+    return DevicePacked(
+        packed.scheme,
+        packed.shape,
+        machine.upload(packed.words),
+        None if packed.scale_codes is None else machine.upload(packed.scale_codes),
+        None if packed.tensor_scale_code is None else machine.upload(packed.tensor_scale_code),
+        packed.recipe,
+        packed.container,
+    )

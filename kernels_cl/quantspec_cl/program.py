@@ -1,0 +1,69 @@
+"""Programs: the kernels' text, their build, and what each kernel's arguments are.
+
+The path is generic: one program serves every scheme, format facts are rows of a table in device memory. It is built once
+a context; pyopencl and the runtime keep what they compiled on disk.
+"""
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+
+import numpy as np
+import pyopencl as cl
+
+from .errors import BuildError
+
+__all__ = ["BUILD_OPTIONS", "SOURCES", "build", "source_of"]
+
+#: The files that make the program, in the order in which they use one another.
+SOURCES = ("prelude.cl", "values.cl", "scales.cl", "blocks.cl", "quantize.cl", "packing.cl", "layout.cl")
+BUILD_OPTIONS = ("-cl-std=CL1.2", "-Werror")
+
+ScalarType = type[np.uint32] | type[np.uint64] | None
+
+
+@cache
+def source_of(*names: str) -> str:
+    """The text of kernel files, each numbered as its own so that a compiler's message names file and line."""
+    folder = resources.files("quantspec_cl") / "cl"
+    return "".join(f'#line 1 "{name}"\n{(folder / name).read_text(encoding="utf-8")}\n' for name in names)
+
+
+def build(context: cl.Context, source: str, options: Sequence[str] = ()) -> Mapping[str, cl.Kernel]:
+    """The kernels of a source, by name, with the types of their scalar arguments set. Raises BuildError with the log."""
+    arguments = _arguments(source)
+    with warnings.catch_warnings():
+        # PoCL's log is never empty; real warnings are errors by -Werror
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        try:
+            program = cl.Program(context, source).build([*BUILD_OPTIONS, *options])
+            kernels = {name: cl.Kernel(program, name) for name in arguments}
+        except cl.Error as error:
+            if error.code == cl.status_code.INVALID_KERNEL_NAME:
+                # what PoCL's cache on disk gives after a compiler of its was aborted
+                raise BuildError(
+                    "the program lacks kernels: empty the runtime's cache of them (POCL_CACHE_DIR)", str(error)
+                ) from error
+            raise BuildError(
+                f"the kernels did not build with options {[*BUILD_OPTIONS, *options]}", str(error)
+            ) from error
+    for name, kernel in kernels.items():
+        kernel.set_scalar_arg_dtypes(arguments[name])
+    return kernels
+
+
+@cache
+def _arguments(source: str) -> dict[str, list[ScalarType]]:
+    """Kernel name to the type of each argument, None for a buffer, read from the signatures."""
+    found: dict[str, list[ScalarType]] = {}
+    for name, signature in re.findall(r"__kernel\s+void\s+(\w+)\s*\(([^)]*)\)", source):
+        found[name] = [_argument(part.split()) for part in signature.split(",")]
+    return found
+
+
+def _argument(words: Sequence[str]) -> ScalarType:
+    if any("*" in word for word in words):
+        return None
+    return np.uint32 if words[0] == "uint" else np.uint64

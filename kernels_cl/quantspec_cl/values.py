@@ -1,0 +1,64 @@
+"""Values on a device: encode and decode. Rules VAL-1 to VAL-13, QNT-7, QNT-8."""
+
+import numpy as np
+import numpy.typing as npt
+
+from quantspec import CANONICAL_CODEC, Codec, EncodingError, Table, ValueFormat
+from quantspec.recipes import require_canonical
+from quantspec.values import table_for, value_format
+
+from .formats import INDEX
+from .host import DeviceArray, Machine
+from .inputs import ArrayInput, take_code_bytes, take_numbers
+
+__all__ = ["check_codes", "decode", "encode"]
+
+TableInput = Table | npt.ArrayLike | None
+
+
+def encode(
+    machine: Machine, x: ArrayInput, value: str | ValueFormat, table: TableInput = None, codec: Codec = CANONICAL_CODEC
+) -> DeviceArray:
+    """Codes of numbers, uint8 of x's shape. As `quantspec.encode`."""
+    row = value_format(value)
+    require_canonical(codec=codec)
+    lookup = machine.lookup(None if table is None else table_for(table, row))
+    numbers = take_numbers(machine, x)
+    codes = machine.empty(numbers.array.shape, np.uint8)
+    head = (machine.formats, numbers.row, INDEX[row.name], *lookup.arguments)
+    machine.launch("encode", codes.size, *head, numbers.array, codes, codes.size)
+    return codes
+
+
+def decode(
+    machine: Machine,
+    codes: ArrayInput,
+    value: str | ValueFormat,
+    table: TableInput = None,
+    codec: Codec = CANONICAL_CODEC,
+) -> DeviceArray:
+    """Numbers of codes, f32 of their shape. As `quantspec.decode`."""
+    row = value_format(value)
+    require_canonical(codec=codec)
+    entries = None if table is None else table_for(table, row)
+    taken = take_code_bytes(machine, codes)
+    check_codes(taken, row, lookup=entries is not None)
+    y = machine.empty(taken.shape, np.float32)
+    head = (machine.formats, INDEX[row.name], *machine.lookup(entries).arguments)
+    machine.launch("decode", y.size, *head, taken, y, y.size)
+    return y
+
+
+def check_codes(codes: DeviceArray, value: ValueFormat, *, lookup: bool, argument: str = "codes") -> None:
+    """Refuse a byte that is not the extension of its own field. Rule VAL-5."""
+    machine = codes.machine
+    first = machine.search("first_wrong_code", codes.size, machine.formats, INDEX[value.name], int(lookup), codes)
+    if first is None:
+        return
+    index = [int(i) for i in np.unravel_index(first, codes.shape)]
+    kind = "zero" if lookup or not value.is_integer else "sign"
+    raise EncodingError(
+        "VAL-5",
+        f"{argument}{index} is the byte 0x{machine.element(codes, first):02X}, which is not a {value.bits}-bit code of "
+        f"{value.name} {kind}-extended to a byte",
+    )
