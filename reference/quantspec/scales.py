@@ -34,6 +34,7 @@ from .tracing import note, rule
 __all__ = ["SCALES", "ScaleCodes", "ScaleType", "decode_scale", "encode_scale", "scale_type"]
 
 ScaleCodes = npt.NDArray[Any]
+_CODE_DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
 Rounding = Literal["up", "nearest"]
 
 
@@ -59,7 +60,7 @@ class ScaleType:
     @property
     def code_dtype(self) -> np.dtype[Any]:
         """dtype of an array of scale codes."""
-        return np.dtype(f"uint{8 * self.size}")
+        return _CODE_DTYPES[self.size]
 
     @property
     def sign_bit(self) -> int:

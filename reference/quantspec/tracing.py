@@ -124,8 +124,9 @@ def rule(*ids: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def cite(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
         def cited(*args: P.args, **kwargs: P.kwargs) -> R:
-            for rule_id in ids:
-                note(rule_id)
+            if _active.get() is not None:
+                for rule_id in ids:
+                    note(rule_id)
             return function(*args, **kwargs)
 
         return cited
