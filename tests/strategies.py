@@ -296,7 +296,7 @@ class Rows:
 
 
 def two_level_tensors(s: S, seed: int, count: int, rows: int, width: int) -> list[list[Row]]:
-    """Tensors whose blocks stand in a known relation to the tensor scale, every theme in turn."""
+    """Tensors whose blocks stand in a known relation to the tensor scale: the themes in turn, from one the seed picks."""
     make = Rows(s, seed, width)
     choice, top = make.source.choice, oracle.TOP[s.block_type or "f32"]
 
@@ -327,7 +327,7 @@ def two_level_tensors(s: S, seed: int, count: int, rows: int, width: int) -> lis
         lambda: [make.plain() for _ in range(rows)],
         lambda: [make.edge() for _ in range(rows)],
     )
-    return [theme() for theme, _ in zip(itertools.cycle(themes), range(count), strict=False)]
+    return [themes[(seed + i) % len(themes)]() for i in range(count)]
 
 
 # ---------------------------------------------------------------- Hypothesis

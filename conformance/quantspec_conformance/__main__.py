@@ -1,0 +1,5 @@
+"""`python -m quantspec_conformance`."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,159 @@
+"""The command `quantspec`: run, devices, explain. Exit codes: 0 as expected, 1 an unexpected outcome, 2 usage, 3 no usable
+device, 4 the suite is damaged.
+"""
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+try:
+    import click
+    from rich.text import Text
+except ModuleNotFoundError as missing:
+    print(f'quantspec: {missing.name} is not installed; pip install "quantspec[harness]"', file=sys.stderr)
+    raise SystemExit(2) from None
+
+import quantspec
+
+from .errors import DeviceError, HarnessError, UsageError
+
+__all__ = ["main"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SEED = click.IntRange(0, 2**63 - 1)
+FIRST = click.IntRange(0, 1000)
+SECONDS = click.FloatRange(0.1)
+FILE = click.Path(path_type=Path)
+
+RUN_HELP = """Run devices against the reference, bit for bit.
+
+\b
+The matrix: 11 values x 7 stores x 35 scale choices (2695 schemes), and lookup
+for the 6 integer values (1470). Every scheme meets every one of 15 shapes
+(ranks 0 to 4, odd, partial, empty), or is refused for it by the same rule on
+both sides, and every one of 16 data families; so every (value, scale choice,
+family) triple is met. Which family meets which shape, and the block extents,
+rotate. In numbers: 4165 schemes, 94421 cases, 19670 of them shapes to be
+refused, 9520 triples.
+
+\b
+Every case quantizes, packs, writes bytes and splits them. Taking turns over a
+scheme's cases: dequantizing to f32, f16 and bf16; dequantizing and splitting
+codes and scale codes drawn over all legal ones; quantizing with given scales;
+reading dirty padding. Outputs are poisoned, and compared as bits.
+
+--quick thins the matrix to 238 schemes and a third of the families. It is NOT
+a conformance run, and says so. So is any other part of the matrix, and any
+build with options.
+
+Without --device every device of every runtime found is run, each in a process
+of its own. A device is named as `quantspec devices` lists it, or by a part of
+its name; `reference` is the law itself, `py:FILE.py:CLASS` an adapter.
+"""
+
+
+def _fail(error: HarnessError) -> NoReturn:
+    click.echo(f"quantspec: {error}", err=True)
+    sys.exit(error.exit_code)
+
+
+def guarded(command: Callable[P, R]) -> Callable[P, R]:
+    """End with the exit code of a fault of the harness, its message on stderr and no traceback."""
+
+    @functools.wraps(command)
+    def inner(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except HarnessError as error:
+            _fail(error)
+        except quantspec.QuantspecError as error:
+            _fail(UsageError(str(error)))
+
+    return inner
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(quantspec.__version__, prog_name="quantspec")
+def main() -> None:
+    """The conformance harness of quantspec: the exact bits of block-quantized tensors.
+
+    Exit codes: 0 as expected, 1 an unexpected outcome, 2 usage, 3 no usable device, 4 the suite is damaged.
+    """
+
+
+@main.command(help=RUN_HELP)
+@click.option("--device", "devices", multiple=True, metavar="SPEC", help="What to run; repeatable. Default: all.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Schemes, by a glob on their text: 'e2m1.*'; repeatable.")
+@click.option("--case", "case", metavar="ID", help="Run one case, scheme/shape/family, with every step.")
+@click.option("--quick", is_flag=True, help="Run a small part, in seconds. NOT a conformance run.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all drawn data.")
+@click.option("--json", "json_file", type=FILE, metavar="FILE", help="Write the result, whole or not at all.")
+@click.option("--build-option", "build_options", multiple=True, metavar="OPT", help="A compiler option; repeatable.")
+@click.option("--tensor", metavar="FILE", help="Run a .npy or .safetensors tensor under named schemes (or --only).")
+@click.option("--name", metavar="T", help="The tensor in a .safetensors file of several.")
+@click.option("--max-elements", type=click.IntRange(1), default=2**24, show_default=True, help="Largest tensor read.")
+@click.option("--first", type=FIRST, default=5, show_default=True, help="Failures shown, and differences of each.")
+@click.option(
+    "--timeout", type=SECONDS, default=60.0, show_default=True, help="Seconds of silence that put a device out."
+)
+@guarded
+def run(**options: Any) -> None:
+    from .command import run_command
+
+    sys.exit(run_command(**options))
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@guarded
+def devices(as_json: bool) -> None:
+    """List the devices found: what each promises, and what its self-test measured."""
+    from .devices import INSTALL, print_devices, survey
+    from .report import console
+
+    rows = survey(measure=True)
+    if as_json:
+        click.echo(json.dumps({"devices": rows}, indent=1))
+    elif rows:
+        print_devices(console(), rows)
+    if all(row.get("error") for row in rows):
+        raise DeviceError(INSTALL)
+
+
+def _index(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    try:
+        return tuple(int(part) for part in value.split(",") if part.strip())
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not an index; write 3,17") from None
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("scheme")
+@click.argument("what", metavar="VALUE|CODE|FILE")
+@click.option("--name", metavar="T", help="The tensor in a .safetensors file of several.")
+@click.option(
+    "--index", callback=_index, metavar="I,J", help="The element of a file's tensor to explain. Default: the first."
+)
+@guarded
+def explain(scheme: str, what: str, name: str | None, index: tuple[int, ...] | None) -> None:
+    """Explain a number, a code or an element of a file under a scheme: bits, fields, neighbours, rules.
+
+    \b
+    VALUE  0.3, 0x1.8p1, 0x3FC00000 (8 digits: the bits of an f32), nan, -inf
+    CODE   code:0x7 or c7
+    FILE   a .npy or .safetensors file; --index chooses the element
+    """
+    from .explain import explain as lines
+    from .matrix import parse
+    from .report import console
+
+    out = console()
+    for line in lines(parse(scheme), what, name=name, index=index, width=min(out.width, 100)):
+        out.print(Text(line), soft_wrap=True)
