@@ -10,6 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from quantspec import SCALES
+
 from .compare import EXPECTED
 from .matrix import STORES, Group
 from .results import DeviceResult, RunResult, cell_counts
@@ -89,6 +91,13 @@ def print_result(
                 "cells: scale choices whose cases all came out as expected; right: cases by outcome (refused: on both"
             )
             out.print("sides, by the same rule; failed: everything else)")
+            out.print()
+            out.print(Text(f"{device.label}: stores as expected, by value and scale choice"), soft_wrap=True)
+            out.print(_scale_matrix(device, selection))
+            out.print(
+                f"a digit a block scale type, in the order {' '.join(SCALES)}: stores whose cases all came out as"
+            )
+            out.print("expected; x: some store did not; -: not run")
         _print_failures(out, device, first)
         _print_totals(out, device)
 
@@ -116,6 +125,30 @@ def _matrix(device: DeviceResult, selection: Mapping[str, Group]) -> Table:
         cells = [_cell(device, grid.get((row, store), [])) for store in shown]
         table.add_row(row, *cells, *ends[:2], Text(ends[2], style="red" if bad else ""))
     return table
+
+
+def _scale_matrix(device: DeviceResult, selection: Mapping[str, Group]) -> Table:
+    """Rows are values, columns are tensor scale types, a digit counts the stores of one scale choice."""
+    grid: dict[tuple[str, str | None, str | None], list[str]] = {}
+    for text, group in selection.items():
+        grid.setdefault((group.row, group.tensor, group.block), []).append(text)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("value", "tensor\nonly", "block\nonly", *(f"t-{name}\n+ block" for name in SCALES)):
+        table.add_column(heading, no_wrap=True)
+    for row in dict.fromkeys(group.row for group in selection.values()):
+        choices: list[list[tuple[str | None, str | None]]] = [[(name, None) for name in SCALES]]
+        choices += [[(None, name) for name in SCALES]]
+        choices += [[(tensor, block) for block in SCALES] for tensor in SCALES]
+        cells = [[_digit(device, grid.get((row, *choice), [])) for choice in column] for column in choices]
+        table.add_row(row, *(Text.assemble(*cell) for cell in cells))
+    return table
+
+
+def _digit(device: DeviceResult, members: Sequence[str]) -> Text:
+    good, run, _ = cell_counts(device.schemes, members)
+    if not run:
+        return Text("-", style="dim")
+    return Text(str(good), style="green") if good == run == len(members) else Text("x", style="bold red")
 
 
 def _cell(device: DeviceResult, members: Sequence[str]) -> Text:
