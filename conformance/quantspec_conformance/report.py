@@ -94,10 +94,8 @@ def print_result(
             out.print()
             out.print(Text(f"{device.label}: stores as expected, by value and scale choice"), soft_wrap=True)
             out.print(_scale_matrix(device, selection))
-            out.print(
-                f"a digit a block scale type, in the order {' '.join(SCALES)}: stores whose cases all came out as"
-            )
-            out.print("expected; x: some store did not; -: not run")
+            out.print(f"a digit a scale type ({' '.join(SCALES)}; of the block where there are two): stores whose")
+            out.print("cases all came out as expected; x: some store did not; -: not run")
         _print_failures(out, device, first)
         _print_totals(out, device)
 
