@@ -135,6 +135,13 @@ def _check_words(words: npt.ArrayLike, scheme: Scheme, shape: tuple[int, ...]) -
         raise ShapeError(
             "PAK-3", f"words has shape {array.shape}; allowed: exactly {expected} for a tensor {shape} of {scheme.text}"
         )
+    size = scheme.store.word_bytes(scheme.value.bits)
+    outside = array.astype(np.uint64) >> np.uint64(8 * size)
+    if outside.any():
+        index = tuple(int(i) for i in np.argwhere(outside)[0])
+        raise EncodingError(
+            "PAK-1", f"words{list(index)} is 0x{int(array[index]):X}; words of {scheme.text} have {size} bytes"
+        )
     return np.array(array, dtype, order="C", ndmin=array.ndim)
 
 

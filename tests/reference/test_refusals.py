@@ -65,6 +65,7 @@ REFUSED: dict[str, tuple[type[qs.QuantspecError], str, str, Callable[[], object]
     "ue4m3 bit 7": (qs.EncodingError, "SCL-2", "block scales[1] is 0x81: bit 7 of a ue4m3 scale must be 0", lambda: qs.split(bytes(16) + b"\x01\x81" + bytes(4), NVFP4, (32,))),
     "ue4m3 option": (qs.UnsupportedError, "SCL-2", "ue4m3_bit7='clear'; allowed: 'refuse', 'ignore'", lambda: qs.decode_scale(np.array([1], np.uint8), "ue4m3", ue4m3_bit7="clear")),
     "words dtype": (qs.DtypeError, "PAK-1", "words has dtype int64; words of q4s.packed_u32_0.t-f32 are uint32", lambda: qs.unpack_words(np.zeros((3, 1), np.int64), Q4, (3, 3))),
+    "word of more than three bytes": (qs.EncodingError, "PAK-1", "words[1] is 0x1000000; words of e3m2.packed_native_0.t-f32 have 3 bytes", lambda: qs.unpack_words(np.array([0, 1 << 24], np.uint32), qs.Scheme.parse("e3m2.packed_native_0.t-f32"), (8,))),
     "words shape": (qs.ShapeError, "PAK-3", "words has shape (3, 2); allowed: exactly (3, 1)", lambda: qs.unpack_words(np.zeros((3, 2), np.uint32), Q4, (3, 3))),
     # scales
     "scale type": (qs.SchemeError, "SCH-5", "scale='e8m0' is not a scale type; allowed: f32, f16, bf16, ue8m0, ue4m3", lambda: qs.encode_scale(ROW, "e8m0")),
