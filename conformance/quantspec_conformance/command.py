@@ -31,6 +31,8 @@ from .tensors import read_tensor
 
 __all__ = ["run_command"]
 
+NOT_WHOLE = "CNF-4"  #: the rule by which anything less than the whole matrix is no conformance run
+
 
 @dataclass(slots=True)
 class _Job:
@@ -188,7 +190,7 @@ def _header(out: Console, run: _Run) -> None:
         why = "a quick run" if run.quick else "a part of the suite"
         if run.build_options:
             why += f", built with {' '.join(run.build_options)}"
-        out.print(Text(f"this is NOT a conformance run (CNF-4): {why}", style="yellow"), soft_wrap=True)
+        out.print(Text(f"this is NOT a conformance run ({NOT_WHOLE}): {why}", style="yellow"), soft_wrap=True)
     for note in run.notes:
         out.print(Text(f"note      {note}", style="yellow"), soft_wrap=True)
 

@@ -136,7 +136,8 @@ def _check_words(words: npt.ArrayLike, scheme: Scheme, shape: tuple[int, ...]) -
             "PAK-3", f"words has shape {array.shape}; allowed: exactly {expected} for a tensor {shape} of {scheme.text}"
         )
     size = scheme.store.word_bytes(scheme.value.bits)
-    outside = array.astype(np.uint64) >> np.uint64(8 * size)
+    largest = dtype.type((1 << 8 * size) - 1)
+    outside = array > largest
     if outside.any():
         index = tuple(int(i) for i in np.argwhere(outside)[0])
         raise EncodingError(
