@@ -184,5 +184,5 @@ def _thinned() -> Iterator[str]:
     for group in groups():
         row, choice = divmod(group.number, choices)
         for k, store in enumerate(stores):
-            if choice in ((row * 3 + k * 10) % choices, (row * 3 + k * 10 + 5) % choices):
+            if choice in ((row * 3 + k * 11) % choices, (row * 3 + k * 11 + 18) % choices):
                 yield group.scheme(store).text

@@ -134,10 +134,12 @@ def _scale_matrix(device: DeviceResult, selection: Mapping[str, Group]) -> Table
     for heading in ("value", "tensor\nonly", "block\nonly", *(f"t-{name}\n+ block" for name in SCALES)):
         table.add_column(heading, no_wrap=True)
     for row in dict.fromkeys(group.row for group in selection.values()):
-        choices: list[list[tuple[str | None, str | None]]] = [[(name, None) for name in SCALES]]
-        choices += [[(None, name) for name in SCALES]]
-        choices += [[(tensor, block) for block in SCALES] for tensor in SCALES]
-        cells = [[_digit(device, grid.get((row, *choice), [])) for choice in column] for column in choices]
+        choices: Sequence[Sequence[tuple[str | None, str | None]]] = [
+            [(name, None) for name in SCALES],
+            [(None, name) for name in SCALES],
+            *([(tensor, block) for block in SCALES] for tensor in SCALES),
+        ]
+        cells = [[_digit(device, grid.get((row, tensor, block), [])) for tensor, block in column] for column in choices]
         table.add_row(row, *(Text.assemble(*cell) for cell in cells))
     return table
 
