@@ -138,7 +138,8 @@ def _words(raw: npt.NDArray[np.uint8], scheme: Scheme, shape: tuple[int, ...]) -
     """Words from their bytes; the missing high bytes of a three-byte word are zero. Rule LAY-2."""
     size, dtype = scheme.store.word_bytes(scheme.value.bits), scheme.store.word_dtype(scheme.value.bits)
     stored = words_shape(scheme, shape)
-    each = np.pad(raw.reshape(*stored, size), [(0, 0)] * len(stored) + [(0, dtype.itemsize - size)])
+    each = np.zeros((*stored, dtype.itemsize), np.uint8)
+    each[..., :size] = raw.reshape(*stored, size)
     return _numbers(each.reshape(-1), dtype).reshape(stored)
 
 

@@ -80,9 +80,9 @@ def pack_codes(codes: npt.ArrayLike, scheme: Scheme) -> Words:
     stored_shape = words_shape(scheme, blocks.check_shape(checked.shape))
     per_word, width, dtype = _word(scheme)
     lines = np.atleast_1d(checked.transpose(stored_axes(scheme, checked.ndim)))
-    padding = stored_shape[-1] * per_word - lines.shape[-1]
-    padded = np.pad(lines, [(0, 0)] * (lines.ndim - 1) + [(0, padding)])
-    fields = padded.reshape(*stored_shape, per_word).astype(dtype) & dtype.type((1 << width) - 1)
+    padded = np.zeros((*stored_shape[:-1], stored_shape[-1] * per_word), dtype)
+    padded[..., : lines.shape[-1]] = lines
+    fields = padded.reshape(*stored_shape, per_word) & dtype.type((1 << width) - 1)
     words = np.zeros(stored_shape, dtype)
     for i in range(per_word):
         words |= fields[..., i] << dtype.type(i * width)

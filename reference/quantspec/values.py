@@ -247,10 +247,9 @@ def _encode_lookup(bits: Bits, table: Table) -> Codes:
     return table.indices[np.searchsorted(table.thresholds, key, side="left")]
 
 
-def decode_table(value: ValueFormat) -> F32:
+def _decoded(value: ValueFormat) -> F32:
     """The number of each of the 256 code bytes, NaN as 7FC00000. Rules VAL-1, VAL-2, VAL-3, VAL-12."""
     code = np.arange(256, dtype=np.uint8)
-    note("VAL-1" if value.is_integer else "VAL-2")
     if value.is_integer:
         return code.view(np.int8).astype(np.float32)
     magnitude = code & np.uint8(value.sign_bit - 1)
@@ -261,6 +260,12 @@ def decode_table(value: ValueFormat) -> F32:
     if value.first_nan_code is not None:
         bits = np.where(magnitude >= value.first_nan_code, QNAN, bits)
     return to_float(bits)
+
+
+#: the number of every code byte, for every value format
+DECODED = {row.name: _decoded(row) for row in VALUES.values()}
+for numbers in DECODED.values():
+    numbers.flags.writeable = False
 
 
 def decode(
@@ -287,8 +292,9 @@ def decode(
 
 def decode_codes(codes: Codes, value: ValueFormat, table: Table | None = None) -> F32:
     """`decode` of codes already checked."""
-    numbers = decode_table(value) if table is None else table.entries
+    numbers = DECODED[value.name] if table is None else table.entries
     decoded = np.take(numbers, codes)
+    note("VAL-1" if value.is_integer else "VAL-2")
     note("VAL-12", lambda: np.ones(codes.shape, bool))
     note("VAL-3", lambda: (to_bits(decoded) & MAGNITUDE) >= INF)
     if table is None and value.is_integer:
