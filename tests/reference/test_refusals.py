@@ -15,6 +15,7 @@ Q4 = qs.Scheme.parse("q4s.packed_u32_0.t-f32")
 SIX = qs.Scheme.parse("e3m2.packed_u32_0.t-f32")
 X = np.zeros((2, 33), np.float32)
 ROW = np.zeros(3, np.float32)
+SHORTS: Any = np.zeros(8, np.int16)
 
 
 def q4_bytes(*words: int) -> bytes:
@@ -58,7 +59,7 @@ REFUSED: dict[str, tuple[type[qs.QuantspecError], str, str, Callable[[], object]
     "too few bytes": (qs.EncodingError, "LAY-4", "data has 15 bytes; a tensor (3, 3) of q4s.packed_u32_0.t-f32 has exactly 16", lambda: qs.split(bytes(15), Q4, (3, 3))),
     "too many bytes given": (qs.EncodingError, "LAY-4", "data has 17 bytes", lambda: qs.split(bytes(17), Q4, (3, 3))),
     "not bytes": (qs.EncodingError, "LAY-1", "data is str; allowed: bytes-like or a uint8 array of one axis", lambda: qs.split("00", Q4, (3, 3))),  # type: ignore[arg-type]
-    "bytes of another dtype": (qs.EncodingError, "LAY-1", "data is int16 of shape (8,)", lambda: qs.split(np.zeros(8, np.int16), Q4, (3, 3))),
+    "bytes of another dtype": (qs.EncodingError, "LAY-1", "data is int16 of shape (8,)", lambda: qs.split(SHORTS, Q4, (3, 3))),
     "dirty padding": (qs.EncodingError, "PAK-7", "byte 5: line 1, word 0 of the line, field 3 of the word: bits that hold no code", lambda: qs.split(q4_bytes(0, 0x1000, 0), Q4, (3, 3))),
     "dirty unused bits": (qs.EncodingError, "PAK-7", "byte 3: line 0, word 0 of the line, field 5 of the word", lambda: qs.split((1 << 30).to_bytes(4, "little") + bytes(4), SIX, (5,))),
     "padding option": (qs.UnsupportedError, "PAK-8", "padding='keep'; allowed: 'refuse', 'ignore'", lambda: qs.split(bytes(16), Q4, (3, 3), padding="keep")),  # type: ignore[arg-type]
