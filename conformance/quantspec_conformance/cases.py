@@ -67,9 +67,10 @@ def _read_shape(text: str) -> Shape:
 #: Steps of every case (chain.STEPS says what each is), and those that take turns.
 ALWAYS = ("quantize", "pack", "to_bytes", "split")
 TURNS = (
-    ("dequantize.f32", "drawn.dequantize.f16", "drawn.dequantize.bf16", "spoiled.split"),
-    ("dequantize.f16", "drawn.dequantize.f32", "given.quantize"),
-    ("dequantize.bf16", "drawn.dequantize.f32", "drawn.split"),
+    ("dequantize.f32", "drawn.dequantize.f16"),
+    ("dequantize.f16", "drawn.dequantize.f32", "spoiled.split"),
+    ("dequantize.bf16", "drawn.dequantize.bf16", "given.quantize"),
+    ("drawn.dequantize.f32", "drawn.split"),
 )
 REFUSALS = ("quantize", "empty.split")
 

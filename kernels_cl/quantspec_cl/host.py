@@ -24,6 +24,7 @@ CHUNK = 512  #: elements that one work-item of a search or a fold looks at
 NOWHERE = 2**64 - 1
 LOCAL_SIZE = 64  #: one size for every launch: PoCL compiles a kernel anew for each
 POISON = np.array([0xA5], np.uint8)
+SMALL = np.full(2**16, POISON)  #: poison for a small array
 MOST_CONSTANTS = 4096
 
 
@@ -95,6 +96,9 @@ class Machine:
         """An array that a kernel is going to write; CNF-3: poisoned first, if the session was opened so."""
         plain = np.dtype(dtype)
         size = self._allowed(math.prod(shape) * plain.itemsize)
+        if self.poison and size <= SMALL.size:  # made poisoned: a fill would be one more launch
+            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+            return DeviceArray(self, cl.Buffer(self.context, flags, hostbuf=SMALL[:size]), tuple(shape), plain)
         buffer = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
         if self.poison:
             cl.enqueue_fill_buffer(self.queue, buffer, POISON, 0, size)
