@@ -21,7 +21,15 @@ MAY_IMPORT = {
     },
 }  # fmt: skip
 #: what the kernels may take from the reference: records, tables and checks; their arithmetic is their own
-CHECKS = {"check_shape", "check_array_shape", "require_canonical", "scale_type", "table_for", "value_format"}
+CHECKS = {
+    "check_shape",
+    "check_array_shape",
+    "require_canonical",
+    "require_record",
+    "scale_type",
+    "table_for",
+    "value_format",
+}
 
 
 def taken(file: Path) -> set[str]:

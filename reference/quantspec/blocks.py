@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from .errors import ShapeError, UnsupportedError
 from .rounding import INF, MAGNITUDE, Bits
-from .tracing import rule
+from .tracing import note, rule
 
-__all__ = ["amax", "block_of", "check_shape", "grid_shape", "spread", "tiles"]
+__all__ = ["amax", "check_shape", "grid_shape", "spread", "tiles"]
 
 LARGEST_COUNT = 2**63 - 1
 MOST_AXES = 60  # numpy has 64; a few are needed to view blocks and fields
@@ -55,18 +55,14 @@ def grid_shape(shape: tuple[int, ...], extents: tuple[int, ...]) -> tuple[int, .
     return tuple(-(-size // extent) for size, extent in zip(shape, extents, strict=True))
 
 
-@rule("BLK-3")
-def block_of(index: tuple[int, ...], extents: tuple[int, ...]) -> tuple[int, ...]:
-    """The grid index of the block that holds an element. Rules BLK-1, BLK-3."""
-    return tuple(i // extent for i, extent in zip(index, extents, strict=True))
-
-
-@rule("SCL-5", "BLK-1", "BLK-4")
+@rule("SCL-5", "BLK-1")
 def amax(bits: Bits, extents: tuple[int, ...]) -> Bits:
     """Largest finite magnitude of each block, as a pattern; 0 where a block has none. Rules SCL-5, BLK-4.
 
     Partial blocks count the elements that exist. `bits` has the tensor's shape; the grid's shape out.
     """
+    if any(size % extent for size, extent in zip(bits.shape, extents, strict=True)):
+        note("BLK-4")
     grid = np.empty(grid_shape(bits.shape, extents), np.uint32)
     for tile, blocks in tiles(bits.shape, extents):
         magnitude = bits[tile] & MAGNITUDE
@@ -96,6 +92,7 @@ def tiles(shape: tuple[int, ...], extents: tuple[int, ...]) -> Iterator[tuple[tu
         yield tile, blocks
 
 
+@rule("BLK-3")
 def spread(grid: npt.NDArray[Scalar], shape: tuple[int, ...], extents: tuple[int, ...]) -> npt.NDArray[Scalar]:
     """Each block's entry for each of its elements: the grid repeated along every axis, cut to the tensor's shape. BLK-3."""
     full: npt.NDArray[Any] = grid

@@ -61,6 +61,8 @@ def to_bytes(tensor: Packed | Quantized, *, container: Container = CANONICAL_CON
     packed = pack(tensor, container=container) if isinstance(tensor, Quantized) else tensor
     require_record(packed, Packed)
     require_canonical(container=container)
+    if packed is tensor:
+        unpack(packed)  # words from elsewhere: what may not be read may not be written either
     byte_count(packed.scheme, packed.shape)
     size = packed.scheme.store.word_bytes(packed.scheme.value.bits)
     data = _little_endian(packed.words)[..., :size].tobytes()
@@ -89,16 +91,31 @@ def from_bytes(
     scheme: Scheme | str,
     shape: Sequence[int],
     *,
+    padding: Strictness = "refuse",
     ue4m3_bit7: Strictness = "refuse",
     recipe: Recipe = CANONICAL,
     container: Container = CANONICAL_CONTAINER,
 ) -> Packed:
-    """Words and scale codes of a byte stream, scales in tensor axes. Rules LAY-1 to LAY-5, LAY-7, SCL-2.
+    """Words and scale codes of a byte stream, scales in tensor axes. Rules LAY-1 to LAY-5, LAY-7, PAK-7, PAK-8, SCL-2, VAL-5.
 
-    `data` is bytes-like or a uint8 array of one axis. Raises EncodingError where its length is not exact or a ue4m3
-    scale has bit 7 set (unless `ue4m3_bit7="ignore"`), ShapeError, SchemeError.
+    `data` is bytes-like or a uint8 array of one axis. Raises EncodingError where its length is not exact, where padding or
+    unused bits are not zero (`padding="ignore"` clears them), where a native byte is no code, or where a ue4m3 scale has
+    bit 7 set (`ue4m3_bit7="ignore"` clears it); ShapeError, SchemeError.
     """
-    scheme = Scheme.of(scheme)
+    packed = _read(data, Scheme.of(scheme), shape, ue4m3_bit7, recipe, container)
+    codes = unpack(packed, padding=padding)
+    return packed if padding == "refuse" else pack(codes, container=container)
+
+
+def _read(
+    data: Buffer | npt.NDArray[np.uint8],
+    scheme: Scheme,
+    shape: Sequence[int],
+    ue4m3_bit7: Strictness,
+    recipe: Recipe,
+    container: Container,
+) -> Packed:
+    """The three regions of a byte stream; what the words hold is not looked at yet. Rules LAY-1 to LAY-5."""
     require_canonical(recipe=recipe, container=container)
     raw = _raw(data)
     checked = blocks.check_array_shape(shape)
@@ -131,9 +148,10 @@ def _raw(data: Buffer | npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         return np.ascontiguousarray(data)
     if not isinstance(data, bytes | bytearray | memoryview):
         raise EncodingError("LAY-1", f"data is {type(data).__name__}; allowed: bytes-like or a uint8 array of one axis")
-    return np.frombuffer(data, np.uint8)
+    return np.frombuffer(data if memoryview(data).contiguous else bytes(data), np.uint8)
 
 
+@rule("LAY-2")
 def _words(raw: npt.NDArray[np.uint8], scheme: Scheme, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     """Words from their bytes; the missing high bytes of a three-byte word are zero. Rule LAY-2."""
     size, dtype = scheme.store.word_bytes(scheme.value.bits), scheme.store.word_dtype(scheme.value.bits)
@@ -167,5 +185,5 @@ def split(
     >>> q.codes.tolist(), q.scale_codes.tolist()
     ([2, 12, 7], [127])
     """
-    packed = from_bytes(data, scheme, shape, ue4m3_bit7=ue4m3_bit7, recipe=recipe, container=container)
+    packed = _read(data, Scheme.of(scheme), shape, ue4m3_bit7, recipe, container)
     return unpack(packed, padding=padding)

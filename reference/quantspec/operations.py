@@ -5,7 +5,6 @@ would not be made of the same codes and scales is refused; `requantize` is the s
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from . import blocks
 from .errors import LayoutError, ShapeError
-from .quantize import Quantized, dequantize, quantize
+from .quantize import Quantized, dequantize, quantize, require_record
 from .scheme import MOST_EXTENTS, Block, Scheme
 from .stores import Store
 from .tracing import rule
@@ -40,11 +39,16 @@ def _extents(tensor: Quantized) -> tuple[int, ...]:
 
 def _axis(axis: int, rank: int, argument: str = "axis") -> int:
     """An axis as a number from 0; negative ones count from the last."""
-    if isinstance(axis, bool) or not isinstance(axis, int | np.integer) or not -rank <= axis < rank:
-        raise ShapeError("OPS-11", f"{argument}={axis!r}; allowed: an integer from {-rank} to {rank - 1} (rank {rank})")
+    if not _is_whole(axis) or not -rank <= axis < rank:
+        raise ShapeError("OPS-1", f"{argument}={axis!r}; allowed: an integer from {-rank} to {rank - 1} (rank {rank})")
     return int(axis) % rank
 
 
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
+@rule("OPS-11")
 def _refuse(rule_id: str, what: str) -> NoReturn:
     raise LayoutError(rule_id, f"{what}; the codes and scales cannot be kept, use requantize (lossy)")
 
@@ -58,9 +62,7 @@ def _scheme(scheme: Scheme, extents: Sequence[int], d: int) -> Scheme:
         while kept and kept[0] == 1:
             del kept[0]
         if len(kept) > MOST_EXTENTS:
-            _refuse(
-                "OPS-10", f"the result has {len(kept)} block extents {tuple(kept)}; allowed: at most {MOST_EXTENTS}"
-            )
+            _refuse("SCH-7", f"the result has {len(kept)} block extents {tuple(kept)}; allowed: at most {MOST_EXTENTS}")
         block = Block(tuple(kept), scheme.block.scale)
     store = Store(scheme.store.kind, d) if scheme.store.packed else scheme.store
     return Scheme(scheme.value, store, mode=scheme.mode, tensor=scheme.tensor, block=block, table=scheme.table)
@@ -77,6 +79,7 @@ def _moved(
 @rule("OPS-2")
 def permute(tensor: Quantized, axes: Sequence[int]) -> Quantized:
     """Axis i of the result is axis `axes[i]`; block extents and the packed axis follow. Rule OPS-2."""
+    require_record(tensor, Quantized)
     rank = len(tensor.shape)
     if not isinstance(axes, Iterable):
         raise ShapeError("OPS-2", f"axes={axes!r}; allowed: a sequence, each of the {rank} axes once")
@@ -93,6 +96,7 @@ def permute(tensor: Quantized, axes: Sequence[int]) -> Quantized:
 @rule("OPS-2")
 def transpose(tensor: Quantized, axis0: int, axis1: int) -> Quantized:
     """Two axes exchanged. Rule OPS-2."""
+    require_record(tensor, Quantized)
     rank = len(tensor.shape)
     order = list(range(rank))
     a, b = _axis(axis0, rank, "axis0"), _axis(axis1, rank, "axis1")
@@ -103,13 +107,14 @@ def transpose(tensor: Quantized, axis0: int, axis1: int) -> Quantized:
 @rule("OPS-3")
 def slice_axis(tensor: Quantized, axis: int, start: int, stop: int) -> Quantized:
     """Elements start to stop (not included) of an axis; start a multiple of the block extent, stop free. Rule OPS-3."""
+    require_record(tensor, Quantized)
     axis = _axis(axis, len(tensor.shape))
     size, extent = tensor.shape[axis], _extents(tensor)[axis]
-    whole = isinstance(start, int | np.integer) and isinstance(stop, int | np.integer)
-    if not whole or not 0 <= start <= stop <= size:
+    if not (_is_whole(start) and _is_whole(stop)) or not 0 <= start <= stop <= size:
         raise ShapeError("OPS-3", f"start={start}, stop={stop} on axis {axis}; allowed: 0 <= start <= stop <= {size}")
     if start % extent:
         _refuse("OPS-3", f"start={start} on axis {axis} is not a multiple of the block extent {extent}")
+    start, stop = int(start), int(stop)
     first, count = start // extent, -(-(stop - start) // extent)
     codes = tensor.codes[_at(axis, slice(start, stop))]
     scales = None if tensor.scale_codes is None else tensor.scale_codes[_at(axis, slice(first, first + count))]
@@ -123,20 +128,20 @@ def _at(axis: int, index: slice) -> tuple[slice, ...]:
 @rule("OPS-4")
 def take(tensor: Quantized, axis: int, indices: Sequence[int]) -> Quantized:
     """Whole slices of an axis, in the order of `indices` (repeats allowed); the axis has block extent 1. Rule OPS-4."""
+    require_record(tensor, Quantized)
     axis = _axis(axis, len(tensor.shape))
     size, extent = tensor.shape[axis], _extents(tensor)[axis]
     if not isinstance(indices, Iterable):
         raise ShapeError("OPS-4", f"indices={indices!r}; allowed: a sequence of integers from 0 to {size - 1}")
+    indices = list(indices)
     for place, index in enumerate(indices):
-        if isinstance(index, bool) or not isinstance(index, int | np.integer) or not 0 <= index < size:
+        if not _is_whole(index) or not 0 <= index < size:
             raise ShapeError(
                 "OPS-4", f"indices[{place}]={index!r} on axis {axis}; allowed: an integer from 0 to {size - 1}"
             )
     if extent != 1:
-        _refuse(
-            "OPS-4", f"indices={list(indices)[:8]} on axis {axis}, which has block extent {extent}; allowed: extent 1"
-        )
-    chosen = np.array(list(indices), np.intp)
+        _refuse("OPS-4", f"indices={indices[:8]} on axis {axis}, which has block extent {extent}; allowed: extent 1")
+    chosen = np.array(indices, np.intp)
     scales = None if tensor.scale_codes is None else np.take(tensor.scale_codes, chosen, axis=axis)
     return _moved(tensor, tensor.scheme, np.take(tensor.codes, chosen, axis=axis), scales)
 
@@ -144,8 +149,13 @@ def take(tensor: Quantized, axis: int, indices: Sequence[int]) -> Quantized:
 @rule("OPS-5")
 def select(tensor: Quantized, axis: int, index: int) -> Quantized:
     """One slice of an axis, the axis dropped; dropping the packed axis gives d = 0. Rule OPS-5."""
+    require_record(tensor, Quantized)
     rank = len(tensor.shape)
     axis = _axis(axis, rank)
+    if not _is_whole(index) or not 0 <= index < tensor.shape[axis]:
+        raise ShapeError(
+            "OPS-5", f"index={index!r} on axis {axis}; allowed: an integer from 0 to {tensor.shape[axis] - 1}"
+        )
     kept = take(tensor, axis, [index])
     packed = tensor.scheme.packed_axis(rank)
     d = 0 if packed == axis else tensor.scheme.store.d - (1 if axis > packed else 0)
@@ -157,6 +167,7 @@ def select(tensor: Quantized, axis: int, index: int) -> Quantized:
 @rule("OPS-6")
 def flip(tensor: Quantized, axis: int) -> Quantized:
     """An axis in reverse; its size is a multiple of the block extent, or one block holds all of it. Rule OPS-6."""
+    require_record(tensor, Quantized)
     axis = _axis(axis, len(tensor.shape))
     size, extent = tensor.shape[axis], _extents(tensor)[axis]
     if size % extent and size > extent:
@@ -171,6 +182,7 @@ def flip(tensor: Quantized, axis: int) -> Quantized:
 @rule("OPS-7")
 def expand(tensor: Quantized, shape: Sequence[int]) -> Quantized:
     """Axes of size 1 repeated to the sizes of `shape`, new leading axes too; a block's scale repeats with it. Rule OPS-7."""
+    require_record(tensor, Quantized)
     new = blocks.check_array_shape(shape)
     added = len(new) - len(tensor.shape)
     if added < 0:
@@ -196,8 +208,11 @@ def concatenate(parts: Sequence[Quantized], axis: int = 0) -> Quantized:
 
     Parts without elements are skipped. Raises ShapeError, LayoutError.
     """
+    parts = list(parts)
     if not parts:
         raise ShapeError("OPS-8", "parts is empty; allowed: one tensor or more")
+    for number, part in enumerate(parts):
+        require_record(part, Quantized, argument=f"parts[{number}]")
     first = parts[0]
     axis = _axis(axis, len(first.shape))
     for number, part in enumerate(parts):
@@ -240,6 +255,7 @@ def reshape(tensor: Quantized, shape: Sequence[int]) -> Quantized:
 
     Schemes without a block level always reshape. The packed axis keeps its d where the new rank has it, else d = 0.
     """
+    require_record(tensor, Quantized)
     new = blocks.check_array_shape(shape)
     if int(np.prod(new, dtype=object)) != tensor.codes.size:
         raise ShapeError(
@@ -295,4 +311,4 @@ def _run(owner: npt.NDArray[np.intp], axis: int, old_shape: tuple[int, ...], old
 @rule("OPS-12")
 def requantize(tensor: Quantized, scheme: Scheme | str) -> Quantized:
     """The tensor dequantized to f32 and quantized again under a scheme: lossy, scales chosen anew. Rule OPS-12."""
-    return replace(quantize(dequantize(tensor), scheme), recipe=tensor.recipe)
+    return quantize(dequantize(tensor), scheme, recipe=tensor.recipe)

@@ -41,6 +41,7 @@ class Packed:
     @rule("QNT-12")
     def __post_init__(self) -> None:
         require_canonical(recipe=self.recipe, container=self.container)
+        object.__setattr__(self, "scheme", Scheme.of(self.scheme))
         shape = blocks.check_array_shape(self.shape)
         self.scheme.require_shape(shape)
         scale_codes, tensor_code = check_levels(self.scheme, shape, self.scale_codes, self.tensor_scale_code)
@@ -60,13 +61,13 @@ def stored_axes(scheme: Scheme, rank: int) -> tuple[int, ...]:
 
 
 @rule("PAK-1", "PAK-3", "PAK-6")
-def words_shape(scheme: Scheme, shape: tuple[int, ...]) -> tuple[int, ...]:
+def words_shape(scheme: Scheme | str, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Shape of the words of a tensor: lines in stored order, ceil(L/n) words a line. Rules PAK-1, PAK-3, PAK-6.
 
     >>> words_shape(Scheme.parse("q4s.packed_u32_1.t-f32"), (9, 5))
     (5, 2)
     """
-    shape = blocks.check_shape(shape)
+    scheme, shape = Scheme.of(scheme), blocks.check_shape(shape)
     scheme.require_shape(shape)
     stored = [shape[axis] for axis in stored_axes(scheme, len(shape))] or [1]
     stored[-1] = -(-stored[-1] // scheme.store.codes_per_word(scheme.value.bits))
@@ -74,8 +75,9 @@ def words_shape(scheme: Scheme, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @rule("PAK-2", "PAK-4", "PAK-5")
-def pack_codes(codes: npt.ArrayLike, scheme: Scheme) -> Words:
+def pack_codes(codes: npt.ArrayLike, scheme: Scheme | str) -> Words:
     """Words of codes (uint8, the tensor's shape): field i of a word at bits [i*w, (i+1)*w). Rules PAK-1 to PAK-6."""
+    scheme = Scheme.of(scheme)
     checked = check_codes(codes, scheme.value, lookup=scheme.is_lookup)
     stored_shape = words_shape(scheme, blocks.check_shape(checked.shape))
     per_word, width, dtype = _word(scheme)
@@ -91,7 +93,7 @@ def pack_codes(codes: npt.ArrayLike, scheme: Scheme) -> Words:
 
 @rule("PAK-2", "PAK-4")
 def unpack_words(
-    words: npt.ArrayLike, scheme: Scheme, shape: tuple[int, ...], *, padding: Strictness = "refuse"
+    words: npt.ArrayLike, scheme: Scheme | str, shape: tuple[int, ...], *, padding: Strictness = "refuse"
 ) -> Codes:
     """Codes (uint8, tensor axes) of words in stored order. Rules PAK-1 to PAK-8, VAL-5.
 
@@ -100,7 +102,7 @@ def unpack_words(
     """
     if padding not in ("refuse", "ignore"):
         raise UnsupportedError("PAK-8", f"padding={padding!r}; allowed: 'refuse', 'ignore'")
-    shape = blocks.check_array_shape(shape)
+    scheme, shape = Scheme.of(scheme), blocks.check_array_shape(shape)
     checked = _check_words(words, scheme, shape)
     per_word, width, dtype = _word(scheme)
     shifts = np.arange(per_word).astype(dtype) * dtype.type(width)
@@ -133,7 +135,7 @@ def _check_words(words: npt.ArrayLike, scheme: Scheme, shape: tuple[int, ...]) -
     expected = words_shape(scheme, shape)
     if array.shape != expected:
         raise ShapeError(
-            "PAK-3", f"words has shape {array.shape}; allowed: exactly {expected} for a tensor {shape} of {scheme.text}"
+            "LAY-4", f"words has shape {array.shape}; allowed: exactly {expected} for a tensor {shape} of {scheme.text}"
         )
     size = scheme.store.word_bytes(scheme.value.bits)
     largest = dtype.type((1 << 8 * size) - 1)

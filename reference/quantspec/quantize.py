@@ -67,6 +67,7 @@ class Quantized:
     @rule("QNT-12")
     def __post_init__(self) -> None:
         require_canonical(recipe=self.recipe)
+        object.__setattr__(self, "scheme", Scheme.of(self.scheme))
         codes = check_codes(self.codes, self.scheme.value, lookup=self.scheme.is_lookup)
         shape = blocks.check_array_shape(codes.shape, argument="codes.shape")
         self.scheme.require_shape(shape)
@@ -138,8 +139,6 @@ def check_levels(
     shape: tuple[int, ...],
     scale_codes: npt.ArrayLike | None,
     tensor_scale_code: npt.ArrayLike | None,
-    *,
-    bit7: str = "refuse",
 ) -> tuple[ScaleCodes | None, ScaleCodes | None]:
     """The scale codes of each level of the scheme, checked; a missing or surplus level is refused. SCL-19, SCL-21, SCL-22."""
     grid, single = level_shapes(scheme, shape)
@@ -157,7 +156,7 @@ def check_levels(
         if given is None or scale is None or expected is None:
             found.append(None)
             continue
-        codes = check_scale_codes(given, scale, argument=argument, bit7=bit7)
+        codes = check_scale_codes(given, scale, argument=argument)
         found.append(require_grid(codes, expected, argument))
     return found[0], found[1]
 
@@ -237,9 +236,10 @@ def _tiles(scale: F32, scheme: Scheme, shape: tuple[int, ...]) -> Iterator[tuple
             yield tile, scale if scheme.block is None else blocks.spread(scale[grid], sizes, extents)
 
 
-@rule("QNT-6")
 def _encode_quotient(bits: Bits, s: F32, scheme: Scheme) -> Codes:
-    """code = encode(x / s). Rule QNT-6."""
+    """code = encode(x / s), or in lookup mode the index of the nearest entry. Rules QNT-6, QNT-7, QNT-8."""
+    if not scheme.is_lookup:
+        note("QNT-6")
     return encode_bits(quotient(bits, s), scheme.value, scheme.table)
 
 
@@ -265,7 +265,7 @@ def _given(
         return _Chosen(checked, np.zeros(checked.shape, bool))
     if numbers is None:
         return None
-    return _Chosen(*encode_given(widen(numbers, argument=name), scale, argument=name))
+    return _Chosen(*encode_given(widen(numbers, argument=name, refused_by="SCL-19"), scale, argument=name))
 
 
 def _choose(
@@ -310,13 +310,14 @@ def _tensor_amax(bits: Bits) -> Bits:
 def raw_scale(largest: Bits, scheme: Scheme) -> Bits:
     """amax / H, one division; never 0 for an amax that is not. Rules SCL-4, SCL-6, SCL-7."""
     raw = to_bits(divide(to_float(largest), np.float32(scheme.half_range)))
-    return _not_lost(raw, largest)
+    return _not_lost(raw, largest, "SCL-7")
 
 
-@rule("SCL-7")
-def _not_lost(scale: Bits, source: Bits) -> Bits:
+def _not_lost(scale: Bits, source: Bits, rule_id: str) -> Bits:
     """2^-149 where a scale that is not zero was rounded to zero. Rules SCL-7, SCL-12."""
-    return np.where((scale == 0) & (source > 0), SMALLEST, scale)
+    lost = (scale == 0) & (source > 0)
+    note(rule_id, np.asarray(lost))
+    return np.where(lost, SMALLEST, scale)
 
 
 @rule("SCL-8")
@@ -324,22 +325,26 @@ def _one_level(raw: Bits, scale: ScaleType | None) -> _Chosen:
     """The smallest representable scale not below raw. Rules SCL-8, SCL-9."""
     if scale is None:
         raise AssertionError("a scheme has at least one level")
+    note("SCL-9", np.asarray(raw == 0))
     return _Chosen(*round_up(raw, scale))
 
 
-@rule("SCL-10", "SCL-11", "SCL-12", "SCL-13")
+@rule("SCL-10", "SCL-12")
 def _two_levels(raw: Bits, block: ScaleType, tensor: ScaleType, given: _Chosen | None) -> tuple[_Chosen, _Chosen]:
     """Tensor scale, then block scales relative to it. Rules SCL-10 to SCL-13; a given tensor scale: SCL-23."""
     limited = np.minimum(raw, LARGEST_RAW)
     largest = np.max(limited, initial=np.uint32(0))
+    note("SCL-13", np.asarray(largest == 0))
+    note("SCL-9", np.asarray(limited == 0))
     if given is None:
+        note("SCL-11")
         wanted = to_bits(divide(to_float(np.asarray(largest)), np.float32(block.block_top)))
         chosen = _Chosen(*round_up(np.maximum(wanted, SMALLEST_TENSOR), tensor))
     else:
         chosen = given
         _require_positive(given.codes, tensor)
     g = decode_scale_codes(chosen.codes, tensor)
-    relative = _not_lost(to_bits(divide(to_float(limited), g)), limited)
+    relative = _not_lost(to_bits(divide(to_float(limited), g)), limited, "SCL-12")
     codes, saturated = round_up(relative, block)
     counted = saturated & (chosen.saturated | (given is not None))
     return _Chosen(codes, counted), chosen
@@ -366,7 +371,6 @@ def effective_scale(scheme: Scheme, scale_codes: ScaleCodes | None, tensor_code:
     return multiply(g, b)
 
 
-@rule("QNT-5")
 def quotient(bits: Bits, s: F32) -> Bits:
     """x / s as patterns; NaN and zero scales by rule, every NaN with x's sign. Rules QNT-2 to QNT-5."""
     q = to_bits(divide(to_float(bits), s))
@@ -375,6 +379,7 @@ def quotient(bits: Bits, s: F32) -> Bits:
     note("QNT-2", lambda: is_nan(bits))
     note("QNT-3", lambda: np.broadcast_to(scale > INF, bits.shape))
     note("QNT-4", lambda: np.broadcast_to(zero, bits.shape) & ~is_nan(bits))
+    note("QNT-5", lambda: ~(zero | (scale > INF) | is_nan(bits)))
     sign = bits & SIGN
     q = np.where(zero & ~is_nan(bits), sign, q)
     return np.where(is_nan(q), QNAN | sign, q)
@@ -411,17 +416,22 @@ def dequantize(
 
 @rule("QNT-9")
 def _product(s: F32, v: F32) -> F32:
-    return multiply(s, v)
+    """y = s * v, every NaN canonical. Rules QNT-9, QNT-11."""
+    y = multiply(s, v)
+    note("QNT-11", lambda: is_nan(to_bits(y)))
+    return y
+
+
+#: the types that dequantize writes: the scale types that are IEEE formats, by name
+OUTPUTS = {name: row for name, row in SCALES.items() if row.infinity_code is not None}
 
 
 def _output(dtype: "npt.DTypeLike | Output") -> ScaleType:
     """The row of the float type that an output is written in. Rule QNT-10."""
-    for name in ("f32", "f16", "bf16"):
-        if dtype == name:
-            return SCALES[name]
+    if isinstance(dtype, str) and dtype in OUTPUTS:
+        return OUTPUTS[dtype]
     try:
-        known = {output_dtype(SCALES[name]): SCALES[name] for name in ("f32", "f16", "bf16")}
-        return known[np.dtype(dtype)]
+        return {output_dtype(row): row for row in OUTPUTS.values()}[np.dtype(dtype)]
     except (KeyError, TypeError):
         raise DtypeError("QNT-10", f"dtype={dtype!r}; allowed: 'f32', 'f16', 'bf16' or the dtypes of those") from None
 

@@ -66,7 +66,7 @@ def order_key(bits: Bits) -> npt.NDArray[np.int32]:
 
 
 @rule("QNT-1")
-def widen(x: npt.ArrayLike, *, argument: str = "x") -> Bits:
+def widen(x: npt.ArrayLike, *, argument: str = "x", refused_by: str = "QNT-1") -> Bits:
     """Patterns of f32, f16 or bf16 input widened exactly to binary32; any strides and byte order, C order out. QNT-1.
 
     A Python number or list of numbers is taken as binary32 when every one of them is exactly a binary32 number.
@@ -74,9 +74,9 @@ def widen(x: npt.ArrayLike, *, argument: str = "x") -> Bits:
     try:
         array = np.asarray(x)
     except ValueError as error:  # a ragged list
-        raise DtypeError("QNT-1", f"{argument} is not an array: {error}") from None
-    if not isinstance(x, np.ndarray | np.generic):
-        array = _from_python(array, argument)
+        raise DtypeError(refused_by, f"{argument} is not an array: {error}") from None
+    if not isinstance(x, np.ndarray | np.generic) and array.dtype in (np.float64, np.int64):
+        array = _from_python(array, argument, refused_by)
     native = array.dtype.newbyteorder("=")
     if native == np.float32:
         return np.asarray(array, np.float32, order="C").view(np.uint32)
@@ -85,21 +85,22 @@ def widen(x: npt.ArrayLike, *, argument: str = "x") -> Bits:
     if native == ml_dtypes.bfloat16:
         return array.astype(ml_dtypes.bfloat16, order="C").view(np.uint16).astype(np.uint32) << np.uint32(16)
     raise DtypeError(
-        "QNT-1",
+        refused_by,
         f"{argument} has dtype {array.dtype}; allowed: float32, float16, bfloat16 (convert it first: nothing is rounded silently)",
     )
 
 
-def _from_python(array: npt.NDArray[Any], argument: str) -> npt.NDArray[Any]:
+def _from_python(array: npt.NDArray[Any], argument: str, refused_by: str) -> npt.NDArray[Any]:
     """Python numbers have no width: take them as binary32 where that loses nothing."""
-    if array.dtype.kind not in "fiu" and array.size:
-        raise DtypeError("QNT-1", f"{argument} has dtype {array.dtype}; allowed: float32, float16, bfloat16")
+    wide = array.astype(np.float64)
     with np.errstate(over="ignore"):
-        single = array.astype(np.float32)
-    exact = (single == array) | ((single != single) & (array != array))
+        single = wide.astype(np.float32)
+    exact = (single == wide) | np.isnan(wide)
+    if array.dtype == np.int64:
+        exact &= np.abs(wide) < 2.0**53  # beyond, the way through binary64 may have rounded
     if not exact.all():
         lost = array[~exact].ravel()[0]
-        raise DtypeError("QNT-1", f"{argument} holds {lost!r}, which is not exactly a float32; pass a float32 array")
+        raise DtypeError(refused_by, f"{argument} holds {lost!r}, which is not exactly a float32; pass a float32 array")
     return single
 
 
@@ -206,11 +207,9 @@ def divide(x: F32, s: F32 | np.float32) -> F32:
 
 
 def multiply(s: F32, v: F32) -> F32:
-    """s * v, one binary32 multiplication, rounded to nearest even; overflow gives Inf; every NaN is 7FC00000. QNT-11."""
+    """s * v, one binary32 multiplication, rounded to nearest even; overflow gives Inf; every NaN is 7FC00000."""
     _require_subnormals()
     with np.errstate(all="ignore"):
         product = np.asarray(np.multiply(s, v, dtype=np.float32))
     bits = to_bits(product)
-    invalid = is_nan(bits)
-    note("QNT-11", invalid)
-    return to_float(np.where(invalid, QNAN, bits))
+    return to_float(np.where(is_nan(bits), QNAN, bits))

@@ -130,6 +130,8 @@ def check_scale_codes(
     if array.dtype.newbyteorder("=") != scale.code_dtype:
         raise DtypeError("SCL-21", f"{argument} has dtype {array.dtype}; codes of {scale.name} are {scale.code_dtype}")
     array = np.array(array, scale.code_dtype, order="C", ndmin=array.ndim)
+    if scale.bits < 8 * scale.size:
+        note("SCL-2")
     used = array & scale.code_dtype.type(scale.magnitude_mask | scale.sign_bit)
     wrong = used != array
     if wrong.any() and bit7 == "refuse":
@@ -148,6 +150,7 @@ def decode_codes(codes: ScaleCodes, scale: ScaleType) -> F32:
     if scale.has_zero:
         bits = scaled(*split_fields(magnitude, mantissa_bits=scale.mantissa_bits, bias=scale.bias))
     else:
+        note("SCL-3")
         bits = scaled(np.ones_like(code), magnitude.view(np.int32) - np.int32(scale.bias))
     if scale.infinity_code is not None:
         bits = np.where(magnitude == scale.infinity_code, INF, bits)
@@ -156,7 +159,13 @@ def decode_codes(codes: ScaleCodes, scale: ScaleType) -> F32:
     return to_float(np.where(negative & (bits != QNAN), bits | SIGN, bits))
 
 
-def decode_scale(codes: npt.ArrayLike, scale: str | ScaleType, *, ue4m3_bit7: str = "refuse") -> F32:
+def decode_scale(
+    codes: npt.ArrayLike,
+    scale: str | ScaleType,
+    *,
+    ue4m3_bit7: str = "refuse",
+    codec: Codec = CANONICAL_CODEC,
+) -> F32:
     """The exact numbers of scale codes, in binary32. Rules SCL-1 to SCL-3, SCL-18.
 
     `codes` has the type's code dtype and any shape; f32 of that shape out. ue4m3 with bit 7 set is refused unless
@@ -166,6 +175,7 @@ def decode_scale(codes: npt.ArrayLike, scale: str | ScaleType, *, ue4m3_bit7: st
     [5.877471754111438e-39, 1.0, 1.7014118346046923e+38]
     """
     row = scale_type(scale)
+    require_canonical(codec=codec)
     return decode_codes(check_scale_codes(codes, row, bit7=ue4m3_bit7), row)
 
 
@@ -173,7 +183,6 @@ def round_up(magnitude: Bits, scale: ScaleType) -> tuple[ScaleCodes, npt.NDArray
     """Smallest representable scale not below each magnitude, saturating; and where it saturated. Rules SCL-8, SCL-15."""
     code = scale.round(np.minimum(magnitude, INF), up=True)
     saturated = code > scale.largest_code
-    note("SCL-9", lambda: magnitude == 0)
     return np.minimum(code, np.uint32(scale.largest_code)).astype(scale.code_dtype), saturated
 
 
@@ -199,7 +208,7 @@ def encode_scale(
     require_canonical(codec=codec)
     if rounding not in ("up", "nearest"):
         raise UnsupportedError("SCL-15", f"rounding={rounding!r}; allowed: 'up', 'nearest'")
-    bits = widen(x)
+    bits = widen(x, refused_by="SCL-15")
     if rounding == "up":
         return encode_given(bits, row, argument="x")[0]
     return _encode_nearest(bits, row)

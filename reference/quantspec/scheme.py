@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .errors import SchemeError, ShapeError
 from .scales import SCALES, ScaleType, scale_type
-from .stores import Store
+from .stores import STORES, Store
 from .tables import TABLES, Table
 from .tracing import rule
 from .values import VALUES, ValueFormat, table_for, value_format
@@ -257,7 +257,8 @@ class _Parser:
         try:
             chosen = Store.of(store)
         except SchemeError as error:
-            self.fail(error.message)
+            formed = re.fullmatch(r"packed_(?:native|u32)_(?:0|[1-9][0-9]*)", store, flags=re.ASCII)
+            self.fail(error.message, rule_id=error.rule if formed else "SCH-15")
         self.next += 1
         table = self.table(VALUES[value])
         block = self.block()
@@ -337,7 +338,7 @@ def _from_burn(data: "str | Mapping[str, Any]", table: "Table | npt.ArrayLike | 
     if isinstance(data, str):
         try:
             data = json.loads(data)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise SchemeError("SCH-17", f"burn scheme is not JSON: {error}") from None
     if isinstance(data, Mapping) and set(data) == {"QFloat"}:
         data = data["QFloat"]
@@ -363,7 +364,7 @@ def _burn_store(store: object) -> str:
         return "native"
     if isinstance(store, Mapping) and len(store) == 1:
         ((kind, d),) = store.items()
-        packed = {ours: theirs for ours, theirs in _BURN_STORES.items() if ours != "native"}
+        packed = {ours: theirs for ours, theirs in _BURN_STORES.items() if STORES[ours].packed}
         name = _burn_member("store", kind, packed)
         if isinstance(d, int) and not isinstance(d, bool) and 0 <= d < 2**31:
             return f"{name}_{d}"

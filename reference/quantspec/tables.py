@@ -56,7 +56,7 @@ class Table:
     @property
     def half_range(self) -> Fraction:
         """H: the largest magnitude of an entry. Rule SCL-4."""
-        return Fraction(float(np.abs(self.entries).max()))
+        return Fraction(max(abs(_units(bits)) for bits in self.bits), 2**149)
 
     @property
     def name(self) -> str:
@@ -80,32 +80,38 @@ def _require_length(count: int, bits: int | None) -> None:
 
 def _thresholds(patterns: Bits) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
     """Order keys of the largest f32 that maps to each distinct entry but the last, and each one's lowest index."""
-    keys = order_key(patterns)
-    _, indices = np.unique(keys, return_index=True)
-    exact = [Fraction(float(to_float(patterns)[i])) for i in indices]
+    _, indices = np.unique(order_key(patterns), return_index=True)
+    units = [_units(int(patterns[index])) for index in indices]
     found = []
-    for low in range(len(exact) - 1):
-        midpoint = (exact[low] + exact[low + 1]) / 2
+    for low, high in zip(range(len(units)), range(1, len(units)), strict=False):
+        midpoint = units[low] + units[high]  # in halves of a unit
         below = _largest_not_above(midpoint)
-        tie_goes_up = Fraction(_number(below)) == midpoint and indices[low + 1] < indices[low]
+        tie_goes_up = 2 * _units(_pattern(below)) == midpoint and indices[high] < indices[low]
         found.append(below - 1 if tie_goes_up else below)
     return np.array(found, np.int32), indices.astype(np.uint8)
 
 
-def _number(key: int) -> float:
-    """The binary32 number with this order key."""
-    pattern = key if key >= 0 else -key | 0x80000000
-    return float(np.array([pattern], np.uint32).view(np.float32)[0])
+def _units(pattern: int) -> int:
+    """A finite binary32 number as a whole number of units of 2^-149."""
+    exponent, fraction = (pattern >> 23) & 0xFF, pattern & 0x7FFFFF
+    magnitude = (fraction | 0x800000) << (exponent - 1) if exponent else fraction
+    return -magnitude if pattern >> 31 else magnitude
 
 
-def _largest_not_above(number: Fraction) -> int:
-    """Order key of the largest binary32 not above an exact number of its range."""
-    key = int(order_key(to_bits(np.array([float(number)]).astype(np.float32)))[0])  # within a step or two of it
-    while Fraction(_number(key)) > number:
-        key -= 1
-    while Fraction(_number(key + 1)) <= number:
-        key += 1
-    return key
+def _pattern(key: int) -> int:
+    """The pattern of the binary32 number with this order key."""
+    return key if key >= 0 else -key | 0x80000000
+
+
+def _largest_not_above(halves: int) -> int:
+    """Order key of the largest binary32 not above a number of half units; below zero that rounds the magnitude up."""
+    magnitude = abs(halves)
+    dropped = max(magnitude.bit_length() - 24, 1)
+    kept = magnitude >> dropped
+    if halves < 0 and kept << dropped != magnitude:
+        kept += 1
+    key = kept + ((dropped - 1) << 23)
+    return key if halves >= 0 else -key
 
 
 NF4 = Table.of(

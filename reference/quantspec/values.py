@@ -136,6 +136,7 @@ def extend(fields: npt.NDArray[Any], value: ValueFormat, *, lookup: bool = False
     return np.where(fields & np.uint8(value.sign_bit), fields | above, fields)
 
 
+@rule("VAL-5")
 def check_codes(codes: npt.ArrayLike, value: ValueFormat, *, lookup: bool, argument: str = "codes") -> Codes:
     """Codes as a C-ordered uint8 array, refused where a byte is not the extension of its own field. Rules VAL-4, VAL-5."""
     array = np.asarray(codes)
@@ -197,11 +198,11 @@ def _encode_integer(bits: Bits, value: ValueFormat) -> Codes:
     x = to_float(np.where(invalid, np.uint32(0), bits))
     rounded = np.rint(x)
     note("VAL-1")
-    note("VAL-6", ~invalid)
+    note("VAL-6", lambda: (bits & MAGNITUDE) < INF)
     note("VAL-7", lambda: np.abs(x - np.trunc(np.where(np.isfinite(x), x, 0))) == 0.5)
     note("VAL-8", lambda: (rounded > value.highest) | (rounded < value.lowest))
     note("VAL-10", invalid)
-    note("VAL-11", lambda: rounded == 0)
+    note("VAL-11", lambda: (rounded == 0) & ~invalid)
     return np.clip(rounded, value.lowest, value.highest).astype(np.int8).view(np.uint8)
 
 
@@ -211,8 +212,8 @@ def _encode_minifloat(bits: Bits, value: ValueFormat) -> Codes:
     invalid = magnitude > INF
     code = round_significand(np.minimum(magnitude, INF), mantissa_bits=value.mantissa_bits, bias=value.bias, up=False)
     note("VAL-2")
-    note("VAL-6", ~invalid)
-    note("VAL-7", lambda: ~invalid & _is_tie(magnitude, code, value))
+    note("VAL-6", lambda: magnitude < INF)
+    note("VAL-7", lambda: (magnitude < INF) & _is_tie(magnitude, value))
     note("VAL-8", lambda: ~invalid & (code > value.largest_code))
     code = np.minimum(code, np.uint32(value.largest_code))
     sign = (bits >> np.uint32(32 - value.bits)) & np.uint32(value.sign_bit)
@@ -225,24 +226,24 @@ def _encode_minifloat(bits: Bits, value: ValueFormat) -> Codes:
     return np.where(invalid, np.uint32(value.nan_code) | sign, code).astype(np.uint8)
 
 
-def _is_tie(magnitude: Bits, code: Bits, value: ValueFormat) -> npt.NDArray[np.bool_]:
+def _is_tie(magnitude: Bits, value: ValueFormat) -> npt.NDArray[np.bool_]:
     """True where the magnitude lies midway between two neighbouring codes (for tracing only)."""
     finer = round_significand(
         np.minimum(magnitude, INF), mantissa_bits=value.mantissa_bits + 1, bias=value.bias, up=False
     )
     n, k = split_fields(finer, mantissa_bits=value.mantissa_bits + 1, bias=value.bias)
     exact = scaled(n, k) == magnitude
-    return np.asarray(exact & (n % 2 == 1) & (code <= value.largest_code))
+    return np.asarray(exact & (n % 2 == 1))
 
 
-@rule("QNT-7")
 def _encode_lookup(bits: Bits, table: Table) -> Codes:
     """The lowest index whose entry is nearest, in exact arithmetic; NaN the entry nearest 0. Rules QNT-7, QNT-8.
 
     The thresholds are exact: the k-th is the largest binary32 that maps to the k-th distinct entry.
     """
     invalid = is_nan(bits)
-    note("QNT-8", lambda: invalid | ((bits & MAGNITUDE) == INF))
+    note("QNT-7", lambda: (bits & MAGNITUDE) < INF)
+    note("QNT-8", lambda: (bits & MAGNITUDE) >= INF)
     key = order_key(np.where(invalid, np.uint32(0), bits))
     return table.indices[np.searchsorted(table.thresholds, key, side="left")]
 
@@ -294,9 +295,9 @@ def decode_codes(codes: Codes, value: ValueFormat, table: Table | None = None) -
     """`decode` of codes already checked."""
     numbers = DECODED[value.name] if table is None else table.entries
     decoded = np.take(numbers, codes)
-    note("VAL-1" if value.is_integer else "VAL-2")
-    note("VAL-12", lambda: np.ones(codes.shape, bool))
-    note("VAL-3", lambda: (to_bits(decoded) & MAGNITUDE) >= INF)
-    if table is None and value.is_integer:
-        note("VAL-13", lambda: decoded < value.lowest)
+    if table is None:
+        note("VAL-1" if value.is_integer else "VAL-2")
+        note("VAL-12")
+        note("VAL-3", lambda: (to_bits(decoded) & MAGNITUDE) >= INF)
+        note("VAL-13", lambda: np.asarray(value.is_integer & (decoded < value.lowest)))
     return decoded

@@ -43,6 +43,8 @@ def test_codecs_need_no_float_arithmetic_and_stay_right(flushing: None) -> None:
     assert qs.encode_scale(tiny[:2], "bf16").tolist() == [1, 0x40]
     assert qs.decode_scale(np.array([0], np.uint8), "ue8m0").view(np.uint32).tolist() == [0x00400000]
     assert qs.encode(tiny, "e2m1").tolist() == [0, 0, 8]
+    table = qs.Table.of(np.array([1, 0x00400000, 0x3F800000, 0x40000000], np.uint32).view(np.float32))
+    assert table.thresholds.tolist() == [0x00200000, 0x3F000000, 0x3FC00000]
     half = np.array([1], np.uint16).view(np.float16)
     assert qs.encode_scale(half, "f32").tolist() == [0x33800000]
 

@@ -67,13 +67,20 @@ REFUSED: dict[str, tuple[type[qs.QuantspecError], str, str, Callable[[], object]
     "ue4m3 option": (qs.UnsupportedError, "SCL-2", "ue4m3_bit7='clear'; allowed: 'refuse', 'ignore'", lambda: qs.decode_scale(np.array([1], np.uint8), "ue4m3", ue4m3_bit7="clear")),
     "words dtype": (qs.DtypeError, "PAK-1", "words has dtype int64; words of q4s.packed_u32_0.t-f32 are uint32", lambda: qs.unpack_words(np.zeros((3, 1), np.int64), Q4, (3, 3))),
     "word of more than three bytes": (qs.EncodingError, "PAK-1", "words[1] is 0x1000000; words of e3m2.packed_native_0.t-f32 have 3 bytes", lambda: qs.unpack_words(np.array([0, 1 << 24], np.uint32), qs.Scheme.parse("e3m2.packed_native_0.t-f32"), (8,))),
-    "words shape": (qs.ShapeError, "PAK-3", "words has shape (3, 2); allowed: exactly (3, 1)", lambda: qs.unpack_words(np.zeros((3, 2), np.uint32), Q4, (3, 3))),
+    "words shape": (qs.ShapeError, "LAY-4", "words has shape (3, 2); allowed: exactly (3, 1)", lambda: qs.unpack_words(np.zeros((3, 2), np.uint32), Q4, (3, 3))),
     # scales
     "scale type": (qs.SchemeError, "SCH-5", "scale='e8m0' is not a scale type; allowed: f32, f16, bf16, ue8m0, ue4m3", lambda: qs.encode_scale(ROW, "e8m0")),
     "rounding": (qs.UnsupportedError, "SCL-15", "rounding='down'; allowed: 'up', 'nearest'", lambda: qs.encode_scale(ROW, "f16", "down")),  # type: ignore[arg-type]
     "scales shape": (qs.ShapeError, "SCL-19", "scales has shape (2, 2); allowed: exactly (2, 3), one scale a block", lambda: qs.quantize(X, NVFP4, scales=np.ones((2, 2), "f4"), tensor_scale=np.float32(1))),
     "tensor scale shape": (qs.ShapeError, "SCL-19", "tensor_scale has shape (2,); allowed: exactly ()", lambda: qs.quantize(X, NVFP4, tensor_scale=np.ones(2, "f4"))),
-    "scales dtype": (qs.DtypeError, "QNT-1", "scales has dtype float64", lambda: qs.quantize(X, "q8s.native.b16-f32", scales=np.ones((2, 3)))),
+    "encode_scale dtype": (qs.DtypeError, "SCL-15", "x has dtype float64", lambda: qs.encode_scale(X.astype("f8"), "f16")),
+    "dirty padding, as words": (qs.EncodingError, "PAK-7", "byte 1: line 0, word 0 of the line, field 3", lambda: qs.from_bytes(q4_bytes(0x1000, 0, 0), Q4, (3, 3))),
+    "native byte, as words": (qs.EncodingError, "VAL-5", "is the byte 0x55", lambda: qs.from_bytes(b"\x55" + bytes(4), "q4s.native.t-f32", (1,))),
+    "dirty words, written": (qs.EncodingError, "PAK-7", "byte 0: line 0", lambda: qs.to_bytes(qs.Packed(Q4, (1,), np.array([0xFFFFFFF1], np.uint32), None, np.array(0, np.uint32)))),
+    "index of select": (qs.ShapeError, "OPS-5", "index=9 on axis 0; allowed: an integer from 0 to 1", lambda: qs.select(qs.quantize(X, Q4), 0, 9)),
+    "array for a tensor to flip": (qs.DtypeError, "QNT-12", "tensor is a ndarray; allowed: Quantized", lambda: qs.flip(X, 0)),  # type: ignore[arg-type]
+    "number that float32 cannot hold": (qs.DtypeError, "QNT-1", "x holds np.int64(9007199254740993)", lambda: qs.encode([2**53 + 1], "q8s")),
+    "scales dtype": (qs.DtypeError, "SCL-19", "scales has dtype float64", lambda: qs.quantize(X, "q8s.native.b16-f32", scales=np.ones((2, 3)))),
     "scale codes dtype": (qs.DtypeError, "SCL-21", "scale_codes has dtype uint8; codes of f16 are uint16", lambda: qs.quantize(X, "q8s.native.b16-f16", scale_codes=np.ones((2, 3), "u1"))),
     "scales of a missing level": (qs.ScaleError, "SCL-22", "scales is given; q4s.packed_u32_0.t-f32 has no such level", lambda: qs.quantize(X, Q4, scales=np.ones((2, 3), "f4"))),
     "tensor scale of a missing level": (qs.ScaleError, "SCL-22", "tensor_scale is given; q8s.native.b16-f32 has no such level", lambda: qs.quantize(X, "q8s.native.b16-f32", tensor_scale=np.float32(1))),
@@ -92,7 +99,7 @@ REFUSED: dict[str, tuple[type[qs.QuantspecError], str, str, Callable[[], object]
     "recipe": (qs.UnsupportedError, "POL-1", "recipe=Recipe(name='te') is not defined; defined: canonical", lambda: qs.quantize(X, Q4, recipe=qs.Recipe("te"))),
     "value format": (qs.SchemeError, "SCH-2", "value='e4m4' is not a value format", lambda: qs.encode(ROW, "e4m4")),
     # layout operations
-    "axis": (qs.ShapeError, "OPS-11", "axis=2; allowed: an integer from -2 to 1", lambda: qs.flip(qs.quantize(X, Q4), 2)),
+    "axis": (qs.ShapeError, "OPS-1", "axis=2; allowed: an integer from -2 to 1", lambda: qs.flip(qs.quantize(X, Q4), 2)),
     "axes": (qs.ShapeError, "OPS-2", "axes=(0, 0); allowed: each of the 2 axes once", lambda: qs.permute(qs.quantize(X, Q4), (0, 0))),
     "slice inside a block": (qs.LayoutError, "OPS-3", "start=8 on axis 1 is not a multiple of the block extent 16; the codes and scales cannot be kept, use requantize", lambda: qs.slice_axis(qs.quantize(X, NVFP4), 1, 8, 33)),
     "slice out of range": (qs.ShapeError, "OPS-3", "start=0, stop=34 on axis 1; allowed: 0 <= start <= stop <= 33", lambda: qs.slice_axis(qs.quantize(X, NVFP4), 1, 0, 34)),
@@ -107,7 +114,7 @@ REFUSED: dict[str, tuple[type[qs.QuantspecError], str, str, Callable[[], object]
     "concatenate nothing": (qs.ShapeError, "OPS-8", "parts is empty", lambda: qs.concatenate([])),
     "reshape through blocks": (qs.LayoutError, "OPS-9", "are not boxes of one size there", lambda: qs.reshape(qs.quantize(X, NVFP4), (66,))),
     "reshape count": (qs.ShapeError, "OPS-9", "shape=(2, 34) has 68 elements, the tensor 66", lambda: qs.reshape(qs.quantize(X, NVFP4), (2, 34))),
-    "six extents": (qs.LayoutError, "OPS-10", "the result has 6 block extents (2, 2, 2, 2, 2, 1); allowed: at most 5", lambda: qs.permute(qs.quantize(np.zeros((2,) * 6, "f4"), "q8s.native.b2x2x2x2x2-f32"), (1, 2, 3, 4, 5, 0))),
+    "six extents": (qs.LayoutError, "SCH-7", "the result has 6 block extents (2, 2, 2, 2, 2, 1); allowed: at most 5", lambda: qs.permute(qs.quantize(np.zeros((2,) * 6, "f4"), "q8s.native.b2x2x2x2x2-f32"), (1, 2, 3, 4, 5, 0))),
 }  # fmt: skip
 
 

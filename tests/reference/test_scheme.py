@@ -155,6 +155,7 @@ TYPOS = [
     ("e2m1.", 5, "SCH-15"),
     ("e2m1.packed_u32.t-f32", 5, "SCH-15"),
     ("e2m1.packed_u32_00.t-f32", 5, "SCH-15"),
+    ("e2m1.packed_u32_2147483648.t-f32", 5, "SCH-3"),
     ("e2m1.native", 11, "SCH-15"),
     ("e2m1.native.", 12, "SCH-15"),
     ("e2m1.native.b16", 12, "SCH-15"),

@@ -24,7 +24,7 @@ def test_the_rules_of_an_element_are_those_it_met(case: str) -> None:
     rules = t.rules((1,))
     assert [rule for rule in fired if rule not in rules] == []
     assert [rule for rule in silent if rule in rules] == []
-    assert "QNT-5" in rules
+    assert ("QNT-5" in rules) == (case != "NaN")
 
 
 def test_block_rules_concern_the_elements_of_that_block_only() -> None:
@@ -46,6 +46,30 @@ def test_an_element_far_into_a_tensor_of_many_tiles_is_found() -> None:
     assert "VAL-9" in t.rules((299, 999))
     assert "VAL-9" not in t.rules((299, 998))
     assert "VAL-9" not in t.rules((0, 0))
+
+
+def test_rules_of_given_scales_concern_their_blocks() -> None:
+    x = np.arange(8, dtype=np.float32)
+    with qs.trace() as t:
+        q = qs.quantize(x, "q8s.native.b4-f32.t-f32", scales=np.array([0, 1], np.float32), tensor_scale=np.float32(1))
+    assert "QNT-4" in t.rules((3,)) and "QNT-4" not in t.rules((4,))
+    assert not {"QNT-11", "SCL-9"} & set(t.rules())
+    nan = qs.quantize(x, "q8s.native.b4-f32", scales=np.array([np.nan, 1], np.float32))
+    with qs.trace() as t:
+        qs.dequantize(nan)
+    assert "QNT-11" in t.rules((3,)) and "QNT-11" not in t.rules((4,))
+    assert q.shape == nan.shape
+
+
+def test_a_lookup_names_lookup_rules_and_no_rounding() -> None:
+    with qs.trace() as t:
+        q = qs.quantize(np.array([0.3, np.inf], np.float32), "q4s.native.lut-nf4.t-f32")
+    assert "QNT-7" in t.rules((0,)) and "QNT-8" not in t.rules((0,))
+    assert "QNT-8" in t.rules((1,)) and "QNT-7" not in t.rules((1,))
+    assert not {"QNT-6", "VAL-6", "VAL-1"} & set(t.rules())
+    with qs.trace() as t:
+        qs.dequantize(q)
+    assert not {"VAL-1", "VAL-12"} & set(t.rules())
 
 
 def test_nothing_is_recorded_outside_a_trace() -> None:
