@@ -26,7 +26,7 @@ def quantized(
     tensor_scale_code: ArrayInput | None,
 ) -> DeviceQuantized:
     """A quantized tensor of codes and scale codes. As the constructor of `quantspec.Quantized`."""
-    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    scheme = Scheme.of(scheme)
     taken = take_code_bytes(machine, codes)
     check_codes(taken, scheme.value, lookup=scheme.is_lookup)
     shape = check_array_shape(taken.shape, argument="codes.shape")
@@ -43,7 +43,7 @@ def packed(
     tensor_scale_code: ArrayInput | None,
 ) -> DevicePacked:
     """A packed tensor of words and scale codes. As the constructor of `quantspec.Packed`."""
-    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    scheme = Scheme.of(scheme)
     checked = check_array_shape(shape)
     scheme.require_shape(checked)
     levels = _levels(machine, scheme, checked, scale_codes, tensor_scale_code)
@@ -83,6 +83,6 @@ def _words(machine: Machine, scheme: Scheme, shape: Shape, words: ArrayInput) ->
         raise DtypeError("PAK-1", f"words has dtype {array.dtype}; words of {scheme.text} are {dtype}")
     if array.shape != expected:
         raise ShapeError(
-            "PAK-3", f"words has shape {array.shape}; allowed: exactly {expected} for a tensor {shape} of {scheme.text}"
+            "LAY-4", f"words has shape {array.shape}; allowed: exactly {expected} for a tensor {shape} of {scheme.text}"
         )
     return machine.upload(array) if isinstance(array, np.ndarray) else array

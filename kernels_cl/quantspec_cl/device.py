@@ -56,6 +56,8 @@ def find_device(spec: str | None) -> tuple[DeviceInfo, cl.Device]:
 
     Raises NoDeviceError, which lists the devices there are and runtimes that are installed but not seen by this process.
     """
+    if spec is not None and not isinstance(spec, str):
+        raise NoDeviceError(f'device={spec!r} is a {type(spec).__name__}; allowed: None, "p:d" or part of a name')
     found = [(info, device) for info, device in _devices() if device is not None]
     for info, device in found:
         if _answers(info, spec):

@@ -69,34 +69,39 @@ def _moved(machine: Machine, array: DeviceArray | npt.NDArray[Any]) -> DeviceArr
     return array if isinstance(array, DeviceArray) else machine.upload(array)
 
 
-def take_numbers(machine: Machine, x: ArrayInput, *, argument: str = "x") -> Numbers:
-    """f32, f16 or bf16 numbers on the device. Rule QNT-1.
+def take_numbers(machine: Machine, x: ArrayInput, *, argument: str = "x", rule: str = "QNT-1") -> Numbers:
+    """f32, f16 or bf16 numbers on the device; `rule` is the one that a refusal cites. Rules QNT-1, SCL-15, SCL-19.
 
     A Python number or list of numbers is taken as binary32 when every one of them is exactly a binary32 number.
     """
-    array = as_array(machine, x)
-    if isinstance(array, np.ndarray) and not isinstance(x, np.ndarray | np.generic | cl_array.Array):
-        array = _from_python(array, argument)
+    try:
+        array = as_array(machine, x)
+    except ValueError as error:  # a ragged list
+        raise DtypeError(rule, f"{argument} is not an array: {error}") from None
+    typed = isinstance(x, np.ndarray | np.generic | cl_array.Array)
+    if isinstance(array, np.ndarray) and not typed and array.dtype in (np.float64, np.int64):
+        array = _from_python(array, argument, rule)
     row = FLOATS.get(array.dtype.newbyteorder("="))
     if row is None:
         raise DtypeError(
-            "QNT-1",
+            rule,
             f"{argument} has dtype {array.dtype}; allowed: float32, float16, bfloat16 "
             "(convert it first: nothing is rounded silently)",
         )
     return Numbers(_moved(machine, array), INDEX[row.name])
 
 
-def _from_python(array: npt.NDArray[Any], argument: str) -> npt.NDArray[Any]:
+def _from_python(array: npt.NDArray[Any], argument: str, rule: str) -> npt.NDArray[Any]:
     """Python numbers have no width: take them as binary32 where that loses nothing."""
-    if array.dtype.kind not in "fiu" and array.size:
-        raise DtypeError("QNT-1", f"{argument} has dtype {array.dtype}; allowed: float32, float16, bfloat16")
+    wide = array.astype(np.float64)
     with np.errstate(all="ignore"):
-        single = array.astype(np.float32)
-        exact = (single == array) | ((single != single) & (array != array))
+        single = wide.astype(np.float32)
+    exact = (single == wide) | np.isnan(wide)
+    if array.dtype == np.int64:
+        exact &= np.abs(wide) < 2.0**53  # beyond, the way through binary64 may have rounded
     if not exact.all():
         lost = array[~exact].ravel()[0]
-        raise DtypeError("QNT-1", f"{argument} holds {lost!r}, which is not exactly a float32; pass a float32 array")
+        raise DtypeError(rule, f"{argument} holds {lost!r}, which is not exactly a float32; pass a float32 array")
     return single
 
 

@@ -23,7 +23,7 @@ from quantspec.recipes import require_canonical
 from .geometry import Shape, blocks_along, lines_of, regions_of, stored_order, strides_of, walk_of
 from .host import DeviceArray, Machine
 from .inputs import as_array
-from .packing import Strictness, pack, unpack, uploaded_words
+from .packing import Strictness, clean, pack, unpack, uploaded_words
 from .scales import check_scale_codes
 from .tensors import DevicePacked, DeviceQuantized
 
@@ -44,6 +44,8 @@ def to_bytes(
         packed = uploaded_words(machine, tensor)
     require_canonical(container=container)
     scheme, shape = packed.scheme, packed.shape
+    if not isinstance(tensor, Quantized | DeviceQuantized):
+        clean(machine, packed)  # words from elsewhere: what may not be read may not be written either
     byte_count(scheme, shape)  # refuses what no byte stream holds
     lines, regions = lines_of(scheme, shape), regions_of(scheme, shape)
     data = machine.empty((regions.total,), np.uint8)
@@ -82,12 +84,29 @@ def from_bytes(
     data: BytesInput,
     scheme: Scheme | str,
     shape: Sequence[int],
+    padding: Strictness = "refuse",
     ue4m3_bit7: Strictness = "refuse",
     recipe: Recipe = CANONICAL,
     container: Container = CANONICAL_CONTAINER,
 ) -> DevicePacked:
-    """Words and scale codes of a byte stream. As `quantspec.from_bytes`; `data` may be a uint8 device array of one axis."""
-    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    """Words and scale codes of a byte stream. As `quantspec.from_bytes`; `data` may be a uint8 device array of one axis.
+
+    Bits that hold no code and are not 0 are refused, or cleared where `padding="ignore"`. Rules PAK-7, PAK-8, VAL-5.
+    """
+    return clean(machine, _from_bytes(machine, data, scheme, shape, ue4m3_bit7, recipe, container), padding)
+
+
+def _from_bytes(
+    machine: Machine,
+    data: BytesInput,
+    scheme: Scheme | str,
+    shape: Sequence[int],
+    ue4m3_bit7: Strictness,
+    recipe: Recipe,
+    container: Container,
+) -> DevicePacked:
+    """The parts of a byte stream, their words not yet checked."""
+    scheme = Scheme.of(scheme)
     require_canonical(recipe=recipe, container=container)
     raw = _raw(machine, data)
     checked = check_array_shape(shape)
@@ -113,7 +132,7 @@ def from_bytes(
 
 def _raw(machine: Machine, data: BytesInput) -> DeviceArray:
     if isinstance(data, bytes | bytearray | memoryview):
-        return machine.upload(np.frombuffer(data, np.uint8))
+        return machine.upload(np.frombuffer(data if memoryview(data).contiguous else bytes(data), np.uint8))
     if isinstance(data, np.ndarray | DeviceArray | cl_array.Array):
         array = as_array(machine, data)
         if array.dtype != np.uint8 or array.ndim != 1:
@@ -150,5 +169,5 @@ def split(
     container: Container = CANONICAL_CONTAINER,
 ) -> DeviceQuantized:
     """Bytes to codes, scale codes and tensor scale code, in tensor axes. As `quantspec.split`. Rules LAY-6, LAY-7."""
-    packed = from_bytes(machine, data, scheme, shape, ue4m3_bit7=ue4m3_bit7, recipe=recipe, container=container)
+    packed = _from_bytes(machine, data, scheme, shape, ue4m3_bit7, recipe, container)
     return unpack(machine, packed, padding=padding)

@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 
 from quantspec import CANONICAL_CONTAINER, Container, EncodingError, Packed, Quantized, UnsupportedError
+from quantspec.quantize import require_record
 from quantspec.recipes import require_canonical
 
 from .errors import ForeignArrayError
@@ -15,7 +16,7 @@ from .quantize import uploaded
 from .tensors import DevicePacked, DeviceQuantized
 from .values import check_codes
 
-__all__ = ["pack", "unpack", "uploaded_words"]
+__all__ = ["clean", "pack", "unpack", "uploaded_words"]
 
 Strictness = Literal["refuse", "ignore"]
 
@@ -44,9 +45,8 @@ def pack(
 
 def unpack(machine: Machine, packed: Packed | DevicePacked, padding: Strictness = "refuse") -> DeviceQuantized:
     """The inverse of `pack`; non-zero padding is refused or ignored. As `quantspec.unpack`."""
-    if padding not in ("refuse", "ignore"):
-        raise UnsupportedError("PAK-8", f"padding={padding!r}; allowed: 'refuse', 'ignore'")
-    own = uploaded_words(machine, packed)
+    own = uploaded_words(machine, packed, argument="packed")
+    _require_strictness(padding)
     scheme = own.scheme
     lines = lines_of(scheme, own.shape)
     if padding == "refuse":
@@ -64,12 +64,37 @@ def unpack(machine: Machine, packed: Packed | DevicePacked, padding: Strictness 
     return DeviceQuantized(scheme, codes, own.scale_codes, own.tensor_scale_code, own.recipe)
 
 
+def clean(machine: Machine, packed: DevicePacked, padding: Strictness = "refuse") -> DevicePacked:
+    """Words in which every bit that holds no code is 0: refused, or cleared where `padding="ignore"`. Rules PAK-7, PAK-8.
+
+    Native bytes that are no codes are refused either way (VAL-5).
+    """
+    _require_strictness(padding)
+    scheme, lines = packed.scheme, lines_of(packed.scheme, packed.shape)
+    if padding == "ignore" and not _is_full(lines):
+        return pack(machine, unpack(machine, packed, padding), packed.container)
+    _require_clean(packed.words, lines)
+    if lines.width != scheme.value.bits:  # a word is a code, in tensor order: a native store exchanges no axes
+        check_codes(packed.words.reshaped(packed.shape), scheme.value, lookup=scheme.is_lookup)
+    return packed
+
+
+def _require_strictness(padding: Strictness) -> None:
+    if padding not in ("refuse", "ignore"):
+        raise UnsupportedError("PAK-8", f"padding={padding!r}; allowed: 'refuse', 'ignore'")
+
+
+def _is_full(lines: Lines) -> bool:
+    """True where every bit of every word holds a code."""
+    return lines.padding == 0 and lines.fields * lines.width == 8 * lines.word_size
+
+
 def _require_clean(words: DeviceArray, lines: Lines) -> None:
     """Refuse bits that hold no code and are not zero, with byte offset, line and field. Rule PAK-7."""
     machine = words.machine
     head = (words, lines.word_size, lines.width, lines.fields, lines.length, lines.words)
-    if lines.padding == 0 and lines.fields * lines.width == 8 * lines.word_size:
-        return  # every bit holds a code
+    if _is_full(lines):
+        return
     first = machine.search("first_dirty_word", words.size, *head)
     if first is None:
         return
@@ -84,12 +109,13 @@ def _require_clean(words: DeviceArray, lines: Lines) -> None:
     )
 
 
-def uploaded_words(machine: Machine, packed: Packed | DevicePacked) -> DevicePacked:
-    """A packed tensor of this session."""
+def uploaded_words(machine: Machine, packed: Packed | DevicePacked, *, argument: str = "tensor") -> DevicePacked:
+    """A packed tensor of this session; an array or bytes in its place is refused. Rule QNT-12."""
     if isinstance(packed, DevicePacked):
         if packed.words.machine is not machine:
             raise ForeignArrayError("the packed tensor belongs to another session; pass its .get()")
         return packed
+    require_record(packed, Packed, argument=argument)
     return DevicePacked(
         packed.scheme,
         packed.shape,

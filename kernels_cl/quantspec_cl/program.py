@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -38,7 +39,7 @@ def build(context: cl.Context, source: str, options: Sequence[str] = ()) -> Mapp
         # PoCL's log is never empty; real warnings are errors by -Werror
         warnings.simplefilter("ignore", cl.CompilerWarning)
         try:
-            program = cl.Program(context, source).build([*BUILD_OPTIONS, *options])
+            program = _compiled(context, source, [*BUILD_OPTIONS, *options])
             kernels = {name: cl.Kernel(program, name) for name in arguments}
         except cl.Error as error:
             if error.code == cl.status_code.INVALID_KERNEL_NAME:
@@ -52,6 +53,19 @@ def build(context: cl.Context, source: str, options: Sequence[str] = ()) -> Mapp
     for name, kernel in kernels.items():
         kernel.set_scalar_arg_dtypes(arguments[name])
     return kernels
+
+
+def _compiled(context: cl.Context, source: str, options: Sequence[str]) -> cl.Program:
+    program = cl.Program(context, source)
+    try:
+        program.build(options)
+    except KeyError:
+        # pyopencl's cache on disk, when it fails, reads a variable that may not be set (PYOPENCL_CACHE_FAILURE_FATAL)
+        # and so hides what went wrong: without the cache the build works, or says why not
+        uncached: Any = False  # pyopencl takes it, though its signature says str
+        program = cl.Program(context, source)
+        program.build(options, cache_dir=uncached)
+    return program
 
 
 @cache

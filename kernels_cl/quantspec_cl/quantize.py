@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from quantspec import CANONICAL, CANONICAL_CODEC, Codec, DtypeError, Quantized, Recipe, Scheme
 from quantspec.blocks import check_array_shape
+from quantspec.quantize import require_record
 from quantspec.recipes import require_canonical
 
 from .choice import Given, choose
@@ -30,7 +31,7 @@ def quantize(
     codec: Codec = CANONICAL_CODEC,
 ) -> DeviceQuantized:
     """Codes and scales of a tensor. As `quantspec.quantize`; checks in its order. Rules QNT-1 to QNT-8."""
-    scheme = Scheme.parse(scheme) if isinstance(scheme, str) else scheme
+    scheme = Scheme.of(scheme)
     require_canonical(recipe=recipe, codec=codec)
     numbers = take_numbers(machine, x)
     shape = check_array_shape(numbers.array.shape, argument="x.shape")
@@ -71,10 +72,10 @@ def _grid(scheme: Scheme, shape: Shape, effective: DeviceArray) -> Shape:
 def dequantize(
     machine: Machine, tensor: Quantized | DeviceQuantized, dtype: npt.DTypeLike = "f32", codec: Codec = CANONICAL_CODEC
 ) -> DeviceArray:
-    """Numbers of a quantized tensor. As `quantspec.dequantize`. Rules QNT-9 to QNT-11."""
-    require_canonical(recipe=tensor.recipe, codec=codec)
-    out = _output(dtype)
+    """Numbers of a quantized tensor. As `quantspec.dequantize`. Rules QNT-9 to QNT-12."""
     quantized = uploaded(machine, tensor)
+    require_canonical(recipe=quantized.recipe, codec=codec)
+    out = _output(dtype)
     scheme, codes = quantized.scheme, quantized.codes
     effective = _effective(machine, scheme, quantized.scale_codes, quantized.tensor_scale_code)
     y = machine.empty(codes.shape, out)
@@ -93,11 +94,12 @@ def _output(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 def uploaded(machine: Machine, tensor: Quantized | DeviceQuantized) -> DeviceQuantized:
-    """A quantized tensor of this session."""
+    """A quantized tensor of this session; an array or bytes in its place is refused. Rule QNT-12."""
     if isinstance(tensor, DeviceQuantized):
         if tensor.codes.machine is not machine:
             raise ForeignArrayError("the quantized tensor belongs to another session; pass its .get()")
         return tensor
+    require_record(tensor, Quantized)
     return DeviceQuantized(
         tensor.scheme,
         machine.upload(tensor.codes),

@@ -35,12 +35,14 @@ def encode_scale(
     require_canonical(codec=codec)
     if rounding not in ("up", "nearest"):
         raise UnsupportedError("SCL-15", f"rounding={rounding!r}; allowed: 'up', 'nearest'")
-    return given_scales(machine, x, row, argument="x", up=rounding == "up").codes
+    return given_scales(machine, x, row, argument="x", rule="SCL-15", up=rounding == "up").codes
 
 
-def given_scales(machine: Machine, x: ArrayInput, scale: ScaleType, *, argument: str, up: bool = True) -> Encoded:
-    """Codes of given numbers, refused as SCL-17 and SCL-20 say. Raises DtypeError, ScaleError."""
-    numbers = take_numbers(machine, x, argument=argument)
+def given_scales(
+    machine: Machine, x: ArrayInput, scale: ScaleType, *, argument: str, rule: str = "SCL-19", up: bool = True
+) -> Encoded:
+    """Codes of given numbers, refused as SCL-17 and SCL-20 say; `rule` is of their dtype. Raises DtypeError, ScaleError."""
+    numbers = take_numbers(machine, x, argument=argument, rule=rule)
     size, shape = numbers.array.size, numbers.array.shape
     head = (machine.formats, numbers.row, INDEX[scale.name], int(up), numbers.array)
     refused = machine.search("first_refused_scale", size, *head)

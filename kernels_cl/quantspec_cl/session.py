@@ -99,7 +99,10 @@ class Session:
         scale_codes: ArrayInput | None = None,
         tensor_scale_code: ArrayInput | None = None,
     ) -> DevicePacked:
-        """A packed tensor of one's own parts, checked on the device. Rules PAK-1, PAK-3, SCL-2, SCL-19 to SCL-22."""
+        """A packed tensor of one's own parts, checked on the device. Rules PAK-1, LAY-4, SCL-2, SCL-19 to SCL-22.
+
+        Bits that hold no code are looked at by the verbs that read the words, as their `padding` says.
+        """
         return assemble.packed(self.machine, scheme, shape, words, scale_codes, tensor_scale_code)
 
     def encode(
@@ -146,15 +149,15 @@ class Session:
     def dequantize(
         self, tensor: Quantized | DeviceQuantized, dtype: npt.DTypeLike = "f32", *, codec: Codec = CANONICAL_CODEC
     ) -> DeviceArray:
-        """Numbers of a quantized tensor in f32, f16 or bf16. Rules QNT-9 to QNT-11."""
+        """Numbers of a quantized tensor in f32, f16 or bf16. Rules QNT-9 to QNT-12."""
         return quantize.dequantize(self.machine, tensor, dtype, codec)
 
     def pack(self, tensor: Quantized | DeviceQuantized, *, container: Container = CANONICAL_CONTAINER) -> DevicePacked:
-        """Codes in words. Rules PAK-1 to PAK-6."""
+        """Codes in words. Rules PAK-1 to PAK-6, QNT-12."""
         return packing.pack(self.machine, tensor, container)
 
     def unpack(self, packed: Packed | DevicePacked, *, padding: Strictness = "refuse") -> DeviceQuantized:
-        """Words to codes. Rules PAK-1 to PAK-8, VAL-5."""
+        """Words to codes. Rules PAK-1 to PAK-8, VAL-5, QNT-12."""
         return packing.unpack(self.machine, packed, padding)
 
     def to_bytes(
@@ -163,7 +166,7 @@ class Session:
         *,
         container: Container = CANONICAL_CONTAINER,
     ) -> DeviceArray:
-        """The byte stream of a tensor, uint8 of one axis. Rules LAY-1 to LAY-5."""
+        """The byte stream of a tensor, uint8 of one axis; dirty words are refused. Rules LAY-1 to LAY-5, PAK-7, VAL-5."""
         return layout.to_bytes(self.machine, tensor, container)
 
     def from_bytes(
@@ -172,12 +175,13 @@ class Session:
         scheme: Scheme | str,
         shape: Sequence[int],
         *,
+        padding: Strictness = "refuse",
         ue4m3_bit7: Strictness = "refuse",
         recipe: Recipe = CANONICAL,
         container: Container = CANONICAL_CONTAINER,
     ) -> DevicePacked:
-        """Words and scale codes of a byte stream. Rules LAY-1 to LAY-5, LAY-7, SCL-2."""
-        return layout.from_bytes(self.machine, data, scheme, shape, ue4m3_bit7, recipe, container)
+        """Words and scale codes of a byte stream. Rules LAY-1 to LAY-5, LAY-7, SCL-2, PAK-7, PAK-8, VAL-5."""
+        return layout.from_bytes(self.machine, data, scheme, shape, padding, ue4m3_bit7, recipe, container)
 
     def split(
         self,

@@ -49,6 +49,40 @@ def test_a_build_that_fails_shows_the_compilers_log(session: qc.Session) -> None
     assert "undeclared_name" in raised.value.log and "prelude.cl" in raised.value.log
 
 
+@pytest.mark.parametrize("spec", [5, b"pocl", ("0", "0")])
+def test_a_device_that_is_no_text_is_refused_by_name(spec: Any) -> None:
+    with pytest.raises(qc.NoDeviceError, match=f"is a {type(spec).__name__}; allowed: None"):
+        qc.open_device(spec)
+
+
+BAD_OPTION = """
+import sys, quantspec_cl as qc
+for runtime in qc.find_runtimes():
+    if runtime.name == sys.argv[1]:
+        qc.use_runtime(runtime)
+try:
+    qc.open_device(build_options=["-not-an-option"])
+except qc.BuildError as error:
+    print("REFUSED", error)
+"""
+
+
+@pytest.mark.skipif(DEVICE != "portable", reason="this is the process of another runtime")
+@pytest.mark.parametrize("runtime", qc.find_runtimes(), ids=lambda each: each.name)
+def test_a_build_option_that_is_none_is_a_build_error(runtime: qc.Runtime) -> None:
+    """On every runtime, each in a process of its own, and without the variable that pyopencl's cache reads."""
+    clean = {name: value for name, value in os.environ.items() if name != "PYOPENCL_CACHE_FAILURE_FATAL"}
+    run = subprocess.run(
+        [sys.executable, "-c", BAD_OPTION, runtime.name],
+        cwd=ROOT,
+        env=clean | {"PYTHONPATH": os.pathsep.join(("reference", "kernels_cl"))},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0 and "REFUSED" in run.stdout and "-not-an-option" in run.stdout, run.stdout + run.stderr
+
+
 def test_runtimes_are_found_without_opening_one() -> None:
     runtimes = qc.find_runtimes()
     assert runtimes and all(Path(runtime.path).exists() and runtime.variables for runtime in runtimes)
@@ -108,6 +142,12 @@ def test_parts_are_refused_as_the_records_refuse_them(session: qc.Session) -> No
     ]
     for parts in of_words:
         same_error(partial(session.packed, scheme, *parts), partial(qs.Packed, scheme, *parts))
+
+
+def test_wrong_words_are_of_the_layout(session: qc.Session) -> None:
+    scheme = qs.Scheme.parse("q4s.packed_u32_0.t-f32")
+    parts = (scheme, (9,), np.zeros(3, np.uint32), None, np.zeros((), np.uint32))
+    assert "[LAY-4]" in same_error(partial(session.packed, *parts), partial(qs.Packed, *parts))
 
 
 @pytest.mark.parametrize("name", BUILDS)

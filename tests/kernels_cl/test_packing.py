@@ -1,12 +1,14 @@
 """Packing: every store and packed axis, lines of every length, what is dirty on read. PAK-1 to PAK-8."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import quantspec as qs
 import quantspec_cl as qc
 
-from .agreement import same_outcome, same_refusal, same_storage
+from .agreement import same_error, same_outcome, same_refusal, same_storage
 
 pytestmark = pytest.mark.opencl
 
@@ -71,6 +73,14 @@ def spoiled(packed: qs.Packed, line: int, word: int, bit: int) -> qs.Packed:
     return qs.Packed(packed.scheme, packed.shape, words, packed.scale_codes, packed.tensor_scale_code)
 
 
+def spoiled_bytes(packed: qs.Packed, line: int, word: int, bit: int) -> bytes:
+    """The byte stream of such words, as a foreign writer may leave it."""
+    data = bytearray(qs.to_bytes(packed))
+    size = packed.scheme.store.word_bytes(packed.scheme.value.bits)
+    data[(line * packed.words.shape[-1] + word) * size + bit // 8] |= 1 << bit % 8
+    return bytes(data)
+
+
 @pytest.mark.parametrize(
     "text", ["q4s.packed_u32_0", "q2f.packed_native_1", "e2m3.packed_native_0", "e2m3.packed_u32_1", "q8s.packed_u32_0"]
 )
@@ -86,7 +96,7 @@ def test_each_bit_that_holds_no_code(session: qc.Session, text: str, shape: tupl
             given = spoiled(packed, line, words - 1, bit)
             same_outcome(session, "unpack", given)
             same_outcome(session, "unpack", given, padding="ignore")
-            same_outcome(session, "split", qs.to_bytes(given), scheme, shape)
+            same_outcome(session, "split", spoiled_bytes(packed, line, words - 1, bit), scheme, shape)
 
 
 def test_the_first_dirty_word_is_found(session: qc.Session) -> None:
@@ -119,3 +129,28 @@ def test_options_are_refused_by_name(session: qc.Session) -> None:
     same_refusal(session, "pack", quantized, container=other)
     same_refusal(session, "to_bytes", quantized, container=other)
     same_refusal(session, "to_bytes", qs.pack(quantized), container=other)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"12", np.zeros(4, np.uint8), "packed", "quantized"])
+def test_what_is_no_record_is_refused(session: qc.Session, wrong: object) -> None:
+    """QNT-12: an array, bytes or the other record, where a record with a scheme is meant."""
+    quantized = tensor(qs.Scheme.parse("q4s.packed_u32_0.t-f32"), (9,))
+    records = {"packed": qs.pack(quantized), "quantized": quantized}
+    given = records[wrong] if isinstance(wrong, str) else wrong
+    for verb in ("dequantize", "pack", "unpack", "to_bytes"):
+        if isinstance(given, qs.Packed) and verb in ("unpack", "to_bytes"):
+            continue
+        if isinstance(given, qs.Quantized) and verb != "unpack":
+            continue
+        assert "[QNT-12]" in same_refusal(session, verb, given)
+
+
+@pytest.mark.parametrize(("text", "bit"), [("q4s.packed_u32_0", 31), ("e2m3.packed_native_0", 20), ("e2m1.native", 6)])
+def test_to_bytes_writes_no_dirty_words(session: qc.Session, text: str, bit: int) -> None:
+    scheme = qs.Scheme.parse(f"{text}.t-f32")
+    packed = qs.pack(tensor(scheme, (3,)))
+    given = spoiled(packed, 0, 0, bit)
+    parts = session.packed(given.scheme, given.shape, given.words, given.scale_codes, given.tensor_scale_code)
+    for each in (given, session.put_packed(given), parts):
+        refused = same_error(partial(session.to_bytes, each), partial(qs.to_bytes, given))
+        assert ("[VAL-5]" if scheme.store.kind == "native" else "[PAK-7]") in refused

@@ -287,3 +287,14 @@ def test_tiny_tables(session: qc.Session) -> None:
         for levels in ("f32", "ue8m0", "ue4m3"):
             scheme = qs.Scheme("q2s", "packed_native_0", mode="lookup", table=table, block=(4, levels), tensor="f16")
             same_verbs(session, extremes(25), scheme)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"q8s.native.t-f32"])
+def test_a_scheme_is_a_scheme_or_its_text(session: qc.Session, wrong: object) -> None:
+    x = np.ones(4, np.float32)
+    assert "[SCH-1]" in same_refusal(session, "quantize", x, wrong)
+    for verb in ("from_bytes", "split"):
+        same_refusal(session, verb, bytes(8), wrong, (4,))
+    for call in (lambda: session.quantized(wrong, x), lambda: session.packed(wrong, (4,), x)):  # type: ignore[arg-type]
+        with pytest.raises(qs.SchemeError, match="SCH-1"):
+            call()

@@ -88,3 +88,10 @@ def test_other_refusals_are_the_references(session: qc.Session) -> None:
     same_refusal(session, "decode_scale", x, "f16")
     same_refusal(session, "decode_scale", codes, "ue4m3", ue4m3_bit7="clear")
     same_refusal(session, "decode_scale", codes, "ue8m0", ue4m3_bit7="clear")
+
+
+def test_the_dtype_of_scales_is_a_rule_of_scales(session: qc.Session) -> None:
+    wrong, x = np.ones((), np.float64), np.ones(4, np.float32)
+    for given in (wrong, [0.1], [[1], [2, 3]], "text"):
+        assert "[SCL-19]" in same_refusal(session, "quantize", x, "q8s.native.t-f32", tensor_scale=given)
+        assert "[SCL-15]" in same_refusal(session, "encode_scale", given, "f32")

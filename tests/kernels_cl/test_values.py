@@ -106,7 +106,9 @@ def test_shapes_dtypes_and_layouts_of_inputs(session: qc.Session) -> None:
         same_bits(session.encode(python, "q4s"), qs.encode(python, "q4s"), repr(python))
 
 
-@pytest.mark.parametrize("given", [np.zeros(2), np.zeros(2, np.int8), [0.1], "text", [1e300], 2**25 + 1])
+@pytest.mark.parametrize(
+    "given", [np.zeros(2), np.zeros(2, np.int8), [0.1], "text", [1e300], 2**25 + 1, True, [[1], [2, 3]], 2**53]
+)
 def test_numbers_that_would_be_rounded_silently_are_refused(session: qc.Session, given: object) -> None:
     same_refusal(session, "encode", given, "e2m1")
 
