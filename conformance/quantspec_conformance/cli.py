@@ -1,11 +1,16 @@
 """The command `quantspec`: run, devices, explain. Exit codes: 0 as expected, 1 an unexpected outcome, 2 usage, 3 no usable
-device, 4 the suite is damaged.
+device, 4 the suite is damaged, 141 the reader of the report left.
 """
 
+import errno
 import functools
 import json
+import math
+import os
+import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
@@ -19,6 +24,7 @@ except ModuleNotFoundError as missing:
 import quantspec
 
 from .errors import DeviceError, HarnessError, UsageError
+from .outside import printable
 
 __all__ = ["main"]
 
@@ -28,6 +34,9 @@ R = TypeVar("R")
 SEED = click.IntRange(0, 2**63 - 1)
 FIRST = click.IntRange(0, 1000)
 SECONDS = click.FloatRange(0.1)
+NEWLINE = "\n"
+READER_LEFT = 141
+UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 FILE = click.Path(path_type=Path)
 
 RUN_HELP = """Run devices against the reference, bit for bit.
@@ -58,8 +67,23 @@ its name; `reference` is the law itself, `py:FILE.py:CLASS` an adapter.
 
 
 def _fail(error: HarnessError) -> NoReturn:
-    click.echo(f"quantspec: {error}", err=True)
+    with suppress(OSError):
+        click.echo(f"quantspec: {printable(str(error), keep=NEWLINE)}", err=True)
     sys.exit(error.exit_code)
+
+
+def _unwritable(error: OSError) -> NoReturn:
+    """End where stdout takes no more: 141, as a shell says of SIGPIPE, where its reader left; a usage error otherwise."""
+    with suppress(OSError, ValueError):  # what is still buffered would fail again at the end of the process
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno == errno.EPIPE:
+        sys.exit(READER_LEFT)
+    _fail(UsageError(f"cannot write the report: {error.strerror}"))
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # None where the process was started without one
+        sys.stdout.flush()
 
 
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
@@ -68,7 +92,14 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return command(*args, **kwargs)
+            try:
+                return command(*args, **kwargs)
+            finally:
+                _flush()
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
+            _unwritable(error)
         except HarnessError as error:
             _fail(error)
         except quantspec.QuantspecError as error:
@@ -82,8 +113,15 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
 def main() -> None:
     """The conformance harness of quantspec: the exact bits of block-quantized tensors.
 
-    Exit codes: 0 as expected, 1 an unexpected outcome, 2 usage, 3 no usable device, 4 the suite is damaged.
+    Exit codes: 0 as expected, 1 an unexpected outcome, 2 usage, 3 no usable device, 4 the suite is damaged, 141 the reader
+    of the report left.
     """
+
+
+def _finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no number of seconds")
+    return value
 
 
 @main.command(help=RUN_HELP)
@@ -96,10 +134,15 @@ def main() -> None:
 @click.option("--build-option", "build_options", multiple=True, metavar="OPT", help="A compiler option; repeatable.")
 @click.option("--tensor", metavar="FILE", help="Run a .npy or .safetensors tensor under named schemes (or --only).")
 @click.option("--name", metavar="T", help="The tensor in a .safetensors file of several.")
-@click.option("--max-elements", type=click.IntRange(1), default=2**24, show_default=True, help="Largest tensor read.")
+@click.option("--max-elements", type=click.IntRange(1), help="Largest tensor read.  [default: 16777216]")
 @click.option("--first", type=FIRST, default=5, show_default=True, help="Failures shown, and differences of each.")
 @click.option(
-    "--timeout", type=SECONDS, default=60.0, show_default=True, help="Seconds of silence that put a device out."
+    "--timeout",
+    type=SECONDS,
+    callback=_finite,
+    default=60.0,
+    show_default=True,
+    help="Seconds of silence that put a device out.",
 )
 @guarded
 def run(**options: Any) -> None:
@@ -128,10 +171,10 @@ def devices(as_json: bool) -> None:
 def _index(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
     if value is None:
         return None
-    try:
-        return tuple(int(part) for part in value.split(",") if part.strip())
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is not an index; write 3,17") from None
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    if not all(re.fullmatch(r"-?[0-9]{1,20}", part) for part in parts):
+        raise click.BadParameter(f"{value!r} is not an index; write 3,17")
+    return tuple(map(int, parts))
 
 
 @main.command(context_settings={"ignore_unknown_options": True})

@@ -20,6 +20,7 @@ from .cases import REFUSALS, Batch, Plan, case_steps, data, drawn, plan_case, pl
 from .errors import UsageError
 from .matrix import Group, group_of
 from .named import NAMED
+from .outside import printable
 from .report import console, print_devices, print_result, progress
 from .resultfile import check_writable, device_json, write_json
 from .results import DeviceResult, RunResult
@@ -27,7 +28,7 @@ from .runner import Options
 from .runner import run as run_plans
 from .statistics import Statistics, measure, print_statistics
 from .targets import Target, find_targets
-from .tensors import read_tensor
+from .tensors import LIMIT, read_tensor
 
 __all__ = ["run_command"]
 
@@ -74,13 +75,12 @@ def run_command(
     build_options: Sequence[str],
     tensor: str | None,
     name: str | None,
-    max_elements: int,
+    max_elements: int | None,
     first: int,
     timeout: float,
 ) -> int:
     """Run and report; the exit code. Raises HarnessError for what keeps a run from starting."""
-    if json_file is not None:
-        check_writable(json_file)
+    written = check_writable(json_file) if json_file is not None else None
     job = _job(only, case, quick, tensor, name, max_elements)
     targets, notes = find_targets(devices, build_options=build_options)
     run = _Run(job, coverage.count(job.plans), seed, quick, tuple(build_options), notes)
@@ -90,15 +90,22 @@ def run_command(
     options = Options(seed=seed, first=first, timeout=timeout, build_options=build_options, repro=repro)
     started, statistics = datetime.now(UTC), list[Statistics]()
     result = _go(out, run, targets, options, statistics)
+    unwritten: UsageError | None = None
+    if written is not None:  # before the report: whoever stops reading that still has the file
+        selection = {"only": list(only), "case": case, "tensor": tensor, "build_options": list(build_options)}
+        try:
+            write_json(written, _content(run, result, started, selection))
+        except UsageError as error:
+            unwritten = error
     if statistics:
         print_statistics(out, statistics)
     groups: dict[str, Group] = {scheme.text: plan.group for plan in job.plans for scheme in plan.schemes}
     print_result(out, result, groups, first, table=job.of_matrix)
     _verdict(out, run, result)
+    if unwritten is not None:
+        raise unwritten
     if json_file is not None:
-        selection = {"only": list(only), "case": case, "tensor": tensor, "build_options": list(build_options)}
-        write_json(json_file, _content(run, result, started, selection))
-        out.print(Text(f"result written to {json_file}"), soft_wrap=True)
+        out.print(Text(f"result written to {printable(str(json_file))}"), soft_wrap=True)
     return result.exit_code
 
 
@@ -148,20 +155,23 @@ def _content(run: _Run, result: RunResult, started: datetime, selection: dict[st
     }
 
 
-def _job(only: Sequence[str], case: str | None, quick: bool, tensor: str | None, name: str | None, limit: int) -> _Job:
+def _job(
+    only: Sequence[str], case: str | None, quick: bool, tensor: str | None, name: str | None, limit: int | None
+) -> _Job:
     """The plans that the options choose. UsageError for options that do not go together."""
     if case is not None and (only or quick or tensor is not None):
         raise UsageError(
             "--case runs exactly one case; allowed beside it: --device, --seed, --build-option, --json, --first"
         )
-    if tensor is None and name is not None:
-        raise UsageError("--name goes with --tensor")
+    for option, given in (("--name", name), ("--max-elements", limit)):
+        if tensor is None and given is not None:
+            raise UsageError(f"{option} goes with --tensor")
     if case is not None:
         return _Job([plan_case(case)], "one case")
     if tensor is None:
         found = list(plans(matrix.select(only, quick=quick), quick=quick))
         return _Job(found, "part of the matrix" if only or quick else "the full matrix", of_matrix=True)
-    return _tensor_job(only, tensor, name, limit)
+    return _tensor_job(only, tensor, name, LIMIT if limit is None else limit)
 
 
 def _tensor_job(only: Sequence[str], tensor: str, name: str | None, limit: int) -> _Job:

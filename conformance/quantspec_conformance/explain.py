@@ -22,8 +22,8 @@ from .tensors import is_tensor_file, read_tensor
 
 __all__ = ["explain"]
 
-_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_HEX_FLOAT = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+")
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_HEX_FLOAT = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+", re.ASCII)
 _CODE = re.compile(r"(?:code:(?:0[xX])?|c)([0-9a-fA-F]{1,2})")
 _SPECIALS = {"nan": 0x7FC00000, "-nan": 0xFFC00000, "inf": 0x7F800000, "-inf": 0xFF800000}
 FORMS = "0.3, 0x1.8p1, 0x3FC00000 (8 digits: the bits of an f32), nan, -inf, code:0x7 or c7 (a code), a .npy or .safetensors file"
@@ -34,6 +34,9 @@ def explain(
 ) -> list[str]:
     """The lines that explain a value, a code, or an element of a file. UsageError for a text that is none of them."""
     code = _CODE.fullmatch(text)
+    for option, given in (("--name", name), ("--index", index)):
+        if given is not None and not is_tensor_file(text):
+            raise UsageError(f"{option} goes with a file; {text!r} is none")
     if is_tensor_file(text):
         lines = _file(scheme, text, name, index, width)
     elif code is not None:
@@ -184,6 +187,8 @@ def _code(scheme: Scheme, code: int, width: int) -> Iterator[str]:
 def _file(scheme: Scheme, file: str, name: str | None, index: Sequence[int] | None, width: int) -> Iterator[str]:
     """One element of a tensor, with the scale of its block and how that came about."""
     found, x = read_tensor(file, name)
+    if not x.size:
+        raise UsageError(f"{file!r}: {found} has shape {x.shape}: there is no element to explain")
     place = tuple(index) if index is not None else (0,) * x.ndim
     if len(place) != x.ndim or any(not 0 <= i < size for i, size in zip(place, x.shape, strict=True)):
         raise UsageError(

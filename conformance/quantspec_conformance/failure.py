@@ -16,6 +16,7 @@ from quantspec.rounding import widen
 from .cases import Batch
 from .compare import Difference, Mismatch, Outcome
 from .diagnose import Diagnosis, codes_apart, diagnose, element_of
+from .outside import printable
 from .patterns import binary32, hexadecimal, output_pattern, scale_code, value_code
 from .spec import rule_line
 
@@ -66,9 +67,15 @@ class Failure:
 def repro_line(batch: Batch, scheme: Scheme, device: str, seed: int, extra: Sequence[str]) -> str:
     """The command that runs this case alone."""
     words = ["quantspec", "run", "--device", device, "--seed", str(seed), *extra]
-    if "--tensor" in extra:
-        return shlex.join([*words, "--only", scheme.text])
-    return shlex.join([*words, "--case", batch.plan.case_id(scheme)])
+    words += ["--only", scheme.text] if "--tensor" in extra else ["--case", batch.plan.case_id(scheme)]
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    """A word for a shell; one with control codes as $'...', so that they are not printed."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + printable(word.replace("\\", r"\\").replace("'", r"\'")) + "'"
 
 
 def explain_failure(

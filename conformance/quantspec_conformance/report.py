@@ -1,5 +1,7 @@
 """A run as text: header, progress, the table of value x store, failures, totals. Plain where the output is no terminal."""
 
+import errno
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,13 +25,20 @@ STORE_NAMES = [store for stores in STORES.values() for store in stores]
 STORE_ORDER = sorted(STORE_NAMES, key=lambda name: (not name.startswith("native"), name))
 
 
+class _Plain(Console):
+    """A console that leaves it to the command what happens when its reader is gone; rich would exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console that writes no control codes where the output is no terminal, 100 columns there."""
-    plain = Console(stderr=stderr)
+    plain = _Plain(stderr=stderr)
     if plain.is_terminal:
         return plain
     width = max(shutil.get_terminal_size((100, 24)).columns, 100)
-    return Console(stderr=stderr, color_system=None, width=width, legacy_windows=False)
+    return _Plain(stderr=stderr, color_system=None, width=width, legacy_windows=False)
 
 
 @contextmanager

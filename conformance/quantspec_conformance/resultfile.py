@@ -9,6 +9,7 @@ from typing import Any
 
 from .compare import OUTCOMES
 from .errors import DamagedError, UsageError
+from .outside import kind_of
 from .results import DeviceResult
 
 __all__ = ["check_writable", "device_json", "run_schema", "write_json"]
@@ -43,19 +44,50 @@ def device_json(device: DeviceResult) -> dict[str, Any]:
     }
 
 
-def check_writable(path: Path) -> None:
-    """Refuse a path that cannot be written, before the run and not after it. UsageError."""
-    if path.is_dir():
-        raise UsageError(f"--json {str(path)!r} is a folder")
-    if not path.parent.is_dir():
-        raise UsageError(f"--json {str(path)!r}: no folder {str(path.parent)!r}")
-    if not os.access(path.parent, os.W_OK):
-        raise UsageError(f"--json {str(path)!r}: the folder cannot be written")
+def check_writable(path: Path) -> Path:
+    """The file to write, behind symbolic links. UsageError for what cannot be written, before the run and not after it."""
+    shown = f"--json {str(path)!r}"
+    try:
+        kind = kind_of(path.stat().st_mode)  # of the path as given: behind /dev/stdout lies a name that no file has
+    except FileNotFoundError:
+        kind = None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{shown} cannot be written: {_reason(error)}") from None
+    if kind is not None:
+        raise UsageError(f"{shown} is {kind}; allowed: a regular file, or a new one")
+    try:
+        target = path.resolve()
+        if not target.parent.is_dir():
+            raise UsageError(f"{shown}: no folder {str(target.parent)!r}")
+        handle, name = _temporary(target)
+        os.close(handle)
+        Path(name).unlink()
+    except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError
+        raise UsageError(f"{shown}: the folder cannot be written: {_reason(error)}") from None
+    return target
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _temporary(path: Path) -> tuple[int, str]:
+    return tempfile.mkstemp(prefix=".quantspec-", suffix=".tmp", dir=path.parent)
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write through a temporary file beside `path`, then rename: a reader sees all of it or what was there before."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    """Write through a temporary file beside `path`, then rename: a reader sees all of it or what was there before.
+
+    `path` is what `check_writable` returned. UsageError where the system refuses.
+    """
+    try:
+        _write(path, content)
+    except OSError as error:
+        raise UsageError(f"--json: {str(path)!r} cannot be written: {_reason(error)}") from None
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    handle, name = _temporary(path)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(content, file, indent=1)

@@ -34,6 +34,7 @@ __all__ = ["Options", "run"]
 WINDOW = 16  #: batches a device may have in flight
 HELLO_SECONDS = 180.0  #: a first build may take long
 FAILURES_KEPT = 200
+STOPPING = (signal.SIGINT, signal.SIGTERM)  #: after these what was done is still reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,21 +227,26 @@ class _Run:
 
 @contextmanager
 def _interruptible(run: _Run) -> Iterator[None]:
-    """While open, the first Ctrl-C only asks the run to stop; a second one interrupts as usual."""
+    """While open, the first Ctrl-C or SIGTERM only asks the run to stop; a second one does what it always does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in STOPPING}
 
     def ask(number: int, frame: FrameType | None) -> None:
         run.stopped = True
-        signal.signal(signal.SIGINT, before)
+        restore()
 
-    signal.signal(signal.SIGINT, ask)
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    for number in STOPPING:
+        signal.signal(number, ask)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()
 
 
 def _expected(batch: Batch) -> list[dict[str, Result]]:

@@ -105,13 +105,20 @@ def print_statistics(out: Console, rows: Sequence[Statistics]) -> None:
     if len(rows) > len(LETTERS):
         out.print(f"the first {len(LETTERS)} of {len(rows)} schemes are shown")
     out.print(NOTE)
-    if rows:
-        out.print(Text(_plot(out, rows)), soft_wrap=True)
+    drawn = _plot(out, rows)
+    if drawn:
+        out.print(Text(drawn), soft_wrap=True)
 
 
 def _plot(out: Console, rows: Sequence[Statistics]) -> str:
-    """RMS error over bits an element, a letter a scheme."""
-    marked = list(zip(LETTERS, rows, strict=False))
+    """RMS error over bits an element, a letter a scheme; empty where no error is finite, as where every number overflows."""
+    marked = [
+        (letter, row)
+        for letter, row in zip(LETTERS, rows, strict=False)
+        if np.isfinite((row.rms_error, row.bits)).all()
+    ]
+    if not marked:
+        return ""
     points = [(letter, row.bits, float(np.log10(max(row.rms_error, 1e-12)))) for letter, row in marked]
     title = "log10 of the RMS error, over bits an element"
     drawn = scatter(points, width=min(out.width, 100), height=20, title=title, label="bits")

@@ -6,7 +6,7 @@ from typing import Any
 
 from .adapters import needs_device
 from .devices import INSTALL, survey
-from .errors import DeviceError
+from .errors import DeviceError, UsageError
 
 __all__ = ["Target", "find_targets"]
 
@@ -24,8 +24,11 @@ def find_targets(specs: Sequence[str], *, build_options: Sequence[str] = ()) -> 
     """The targets of `--device` options, every device of every runtime where none is given; and runtimes that failed.
 
     A device spec is `r:d` or a label as `quantspec devices` prints them, or a part of the platform's or device's name.
-    DeviceError where a spec names nothing.
+    DeviceError where a spec names nothing, UsageError for an empty spec or build option.
     """
+    for option, given in (("--device", specs), ("--build-option", build_options)):
+        if not all(text.strip() for text in given):
+            raise UsageError(f"{option} is empty; leave it out, or say which")
     if build_options and not all(needs_device(spec) for spec in specs):
         raise DeviceError("--build-option is for OpenCL devices; reference and py: adapters build nothing")
     found: list[Target] = []

@@ -1,6 +1,7 @@
 """Tensors from files: .npy and .safetensors in f32, f16 or bf16. Nothing is unpickled, nothing is read before its size is known."""
 
 import math
+import warnings
 from pathlib import Path
 from typing import IO, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import UsageError
+from .outside import kind_of, printable
 
 __all__ = ["LIMIT", "is_tensor_file", "read_tensor"]
 
@@ -25,7 +27,7 @@ def is_tensor_file(text: str) -> bool:
 
 
 def read_tensor(file: str, name: str | None = None, *, limit: int = LIMIT) -> tuple[str, npt.NDArray[Any]]:
-    """The name and the array of a tensor in a file; `name` chooses one of several in a .safetensors file.
+    """The name, safe to print, and the array, in native byte order, of a tensor in a file; `name` chooses one of several.
 
     UsageError, with what is wrong and what is allowed, for a file that is missing, damaged, too large, pickled, or holds
     other dtypes.
@@ -33,37 +35,51 @@ def read_tensor(file: str, name: str | None = None, *, limit: int = LIMIT) -> tu
     path = Path(file)
     if path.suffix not in _READERS:
         raise UsageError(f"{file!r}: allowed are .npy and .safetensors files")
-    if not path.is_file():
-        raise UsageError(f"{file!r}: no such file")
+    try:
+        kind = kind_of(path.stat().st_mode)
+    except FileNotFoundError:
+        raise UsageError(f"{file!r}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if kind is not None:
+        raise UsageError(f"{file!r} is {kind}; allowed: a regular file")
     return _READERS[path.suffix](path, name, limit)
 
 
 def _bounded(path: Path, name: str, shape: tuple[int, ...], limit: int) -> None:
     count = math.prod(shape)
     if count > limit:
-        raise UsageError(
-            f"{str(path)!r}: {name} has shape {shape}, {count} elements; allowed: at most {limit} (raise it with --max-elements)"
-        )
+        held = f"{printable(name)} has shape {shape}, {count} elements"
+        raise UsageError(f"{str(path)!r}: {held}; allowed: at most {limit} (raise it with --max-elements)")
 
 
 def _read_npy(path: Path, name: str | None, limit: int) -> tuple[str, npt.NDArray[Any]]:
     if name is not None:
         raise UsageError(f"--name {name!r}: a .npy file holds one tensor, without a name")
     try:
-        with path.open("rb") as file:
-            shape, dtype = _npy_header(file)
-            held = path.stat().st_size - file.tell()
-    except (ValueError, EOFError, OSError, OverflowError, SyntaxError, MemoryError, TypeError, KeyError) as error:
-        raise UsageError(f"{str(path)!r} cannot be read: {error}") from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numpy's remarks on a header are about a file that is refused anyway
+            return printable(path.stem), _npy_array(path, limit)
+    except UsageError:
+        raise
+    except Exception as error:  # numpy hands a header to Python's tokenizer and parser, which raise what they like
+        raise UsageError(f"{str(path)!r} cannot be read: {error or type(error).__name__}") from None
+
+
+def _npy_array(path: Path, limit: int) -> npt.NDArray[Any]:
+    with path.open("rb") as file:
+        shape, dtype = _npy_header(file)
+        held = path.stat().st_size - file.tell()
     if dtype.hasobject:
         raise UsageError(f"{str(path)!r} holds pickled Python objects, which are never loaded")
-    if dtype.newbyteorder("=") not in DTYPES.values():
+    native = dtype.newbyteorder("=")
+    if native not in DTYPES.values():
         hint = " (a bfloat16 array loses its dtype in .npy; save it as .safetensors)" if dtype.kind == "V" else ""
         raise UsageError(f"{str(path)!r} has dtype {dtype}; allowed: {ALLOWED}{hint}")
     _bounded(path, "the array", shape, limit)
     if math.prod(shape) * dtype.itemsize > held:
         raise UsageError(f"{str(path)!r} cannot be read: {held} bytes of data for an array {shape} of {dtype}")
-    return path.stem, np.array(np.load(path, allow_pickle=False), order="C")
+    return np.array(np.load(path, allow_pickle=False), native, order="C")
 
 
 def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -78,13 +94,13 @@ def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
         shape, _, dtype = np.lib.format.read_array_header_2_0(file)
     else:
         raise ValueError(f"version {version} of the format; allowed: (1, 0), (2, 0)")
-    if any(size < 0 for size in shape):
+    if any(type(size) is not int or size < 0 for size in shape):  # numpy lets True pass
         raise ValueError(f"shape {shape}")
     return shape, dtype
 
 
 def _read_safetensors(path: Path, name: str | None, limit: int) -> tuple[str, npt.NDArray[Any]]:
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     try:
         with safe_open(path, "numpy") as file:
@@ -93,16 +109,18 @@ def _read_safetensors(path: Path, name: str | None, limit: int) -> tuple[str, np
             part = file.get_slice(chosen)
             shape, dtype = tuple(part.get_shape()), part.get_dtype()
             if dtype not in DTYPES:
-                raise UsageError(f"{str(path)!r}: {chosen} has dtype {dtype}; allowed: {ALLOWED}")
+                raise UsageError(f"{str(path)!r}: {printable(chosen)} has dtype {dtype}; allowed: {ALLOWED}")
             _bounded(path, chosen, shape, limit)
-            return chosen, np.array(file.get_tensor(chosen), DTYPES[dtype], order="C")
-    except (SafetensorError, OSError, ValueError, MemoryError) as error:
+            return printable(chosen), np.array(file.get_tensor(chosen), DTYPES[dtype], order="C")
+    except UsageError:
+        raise
+    except Exception as error:  # SafetensorError, and whatever else a hostile header leads to
         raise UsageError(f"{str(path)!r} is not a whole .safetensors file: {error}") from None
 
 
 def _choose(path: Path, names: list[str], name: str | None) -> str:
     """The tensor asked for, or the only one."""
-    shown = ", ".join(sorted(names)[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    shown = ", ".join(map(printable, sorted(names)[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     if name is None and len(names) == 1:
         return names[0]
     if name is None:

@@ -1,6 +1,6 @@
 """The wire between the harness and a worker: one JSON object a line, arrays as [dtype, shape, base64 of their bytes].
 
-Little-endian, bits only: a number never becomes text.
+Native byte order, as both ends are on one machine; bits only: a number never becomes text.
 """
 
 import base64
@@ -29,12 +29,17 @@ class WireError(Exception):
 def bits(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The patterns of an array as unsigned integers of its width, C order, same shape."""
     unsigned = np.dtype(f"uint{8 * array.dtype.itemsize}")
-    return np.array(array, order="C", ndmin=array.ndim).view(unsigned)
+    return np.array(_native(array), order="C", ndmin=array.ndim).view(unsigned)
+
+
+def _native(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same numbers in native byte order: neither a dtype's name on the wire nor a view tells the order."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def pack_array(array: npt.NDArray[Any]) -> list[Any]:
     """An array as JSON."""
-    return [array.dtype.name, list(array.shape), base64.b64encode(array.tobytes()).decode("ascii")]
+    return [array.dtype.name, list(array.shape), base64.b64encode(_native(array).tobytes()).decode("ascii")]
 
 
 def unpack_array(message: Any) -> npt.NDArray[Any]:

@@ -72,7 +72,8 @@ def serve(requests: BinaryIO, answer: Answer) -> int:
 
 def main() -> int:
     """Serve on this process's own descriptors."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the runner decides when we stop
+    for number in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C and timeout(1) reach the whole group; the runner decides
+        signal.signal(number, signal.SIG_IGN)
     out = _private_stdout()
     faulthandler.enable()  # an abort inside a runtime leaves the line of the call on stderr
 

@@ -97,6 +97,8 @@ def load(address: str, *, build_options: Sequence[str] = ()) -> Adapter:
 def _from_file(address: str) -> Adapter:
     """The adapter of `py:FILE.py:CLASS`."""
     path, _, name = address.removeprefix("py:").rpartition(":")
+    if not path or not name:
+        raise DeviceError(f"--device {address!r} names no class; write py:FILE.py:CLASS")
     file = Path(path)
     if not path.endswith(".py") or not file.is_file():
         raise DeviceError(f"--device {address!r}: no file {path!r}; write py:FILE.py:CLASS")
