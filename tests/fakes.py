@@ -15,7 +15,8 @@ import numpy.typing as npt
 import quantspec
 from quantspec import Packed, Quantized, QuantspecError, Saturation, Scheme
 from quantspec.blocks import amax, spread
-from quantspec.quantize import effective_scale, raw_scale
+from quantspec.choice import raw_scale
+from quantspec.quantize import effective_scale
 from quantspec.rounding import to_float, widen
 from quantspec_conformance.adapters import Arrays
 from quantspec_conformance.adapters.reference import ReferenceAdapter

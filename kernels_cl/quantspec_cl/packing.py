@@ -5,8 +5,8 @@ from typing import Literal
 import numpy as np
 
 from quantspec import CANONICAL_CONTAINER, Container, EncodingError, Packed, Quantized, UnsupportedError
-from quantspec.quantize import require_record
 from quantspec.recipes import require_canonical
+from quantspec.tensor import require_record
 
 from .errors import ForeignArrayError
 from .formats import INDEX

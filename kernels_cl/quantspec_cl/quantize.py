@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from quantspec import CANONICAL, CANONICAL_CODEC, Codec, DtypeError, Quantized, Recipe, Scheme
 from quantspec.blocks import check_array_shape
-from quantspec.quantize import require_record
 from quantspec.recipes import require_canonical
+from quantspec.tensor import require_record
 
 from .choice import Given, choose
 from .errors import ForeignArrayError

@@ -4,6 +4,7 @@ Eight verbs in four inverse pairs (`encode`/`decode`, `quantize`/`dequantize`, `
 `split`, `encode_scale`/`decode_scale`, and the layout operations, over a `Scheme`. The rules cited are those of spec/.
 """
 
+from .blocks import Block as Block
 from .errors import DtypeError as DtypeError
 from .errors import EncodingError as EncodingError
 from .errors import HostError as HostError
@@ -33,8 +34,6 @@ from .packing import pack_codes as pack_codes
 from .packing import unpack as unpack
 from .packing import unpack_words as unpack_words
 from .packing import words_shape as words_shape
-from .quantize import Quantized as Quantized
-from .quantize import Saturation as Saturation
 from .quantize import dequantize as dequantize
 from .quantize import quantize as quantize
 from .recipes import CANONICAL as CANONICAL
@@ -47,13 +46,14 @@ from .scales import SCALES as SCALES
 from .scales import ScaleType as ScaleType
 from .scales import decode_scale as decode_scale
 from .scales import encode_scale as encode_scale
-from .scheme import Block as Block
 from .scheme import Scheme as Scheme
 from .stores import STORES as STORES
 from .stores import Store as Store
 from .tables import NF4 as NF4
 from .tables import TABLES as TABLES
 from .tables import Table as Table
+from .tensor import Quantized as Quantized
+from .tensor import Saturation as Saturation
 from .tracing import Trace as Trace
 from .tracing import trace as trace
 from .values import VALUES as VALUES

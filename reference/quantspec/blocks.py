@@ -3,21 +3,62 @@
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from .errors import ShapeError, UnsupportedError
+from .errors import SchemeError, ShapeError, UnsupportedError
 from .rounding import INF, MAGNITUDE, Bits
+from .scales import ScaleType, scale_type
 from .tracing import note, rule
 
-__all__ = ["amax", "check_shape", "grid_shape", "spread", "tiles"]
+__all__ = ["Block", "amax", "check_shape", "grid_shape", "normal_block", "spread", "tiles"]
 
 LARGEST_COUNT = 2**63 - 1
 MOST_AXES = 60  # numpy has 64; a few are needed to view blocks and fields
+LARGEST_EXTENT = 2**31 - 1
+MOST_EXTENTS = 5
 TILE = 2**16  # elements, about: a tile holds at least one block
 Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Block extents, right-aligned to the trailing axes, leading 1s dropped, and the type of a block's scale."""
+
+    extents: tuple[int, ...]
+    scale: ScaleType
+
+    @property
+    def text(self) -> str:
+        """The block as a scheme's text spells it; no extents left is `b1`, a scale an element."""
+        return f"b{'x'.join(map(str, self.extents or (1,)))}-{self.scale.name}"
+
+
+@rule("SCH-6", "SCH-7")
+def normal_block(block: "Block | tuple[int | Sequence[int], str | ScaleType]") -> Block:
+    """Extents in normal form: leading 1s dropped, at most five left, each 1 to 2^31-1. Rules SCH-5, SCH-6, SCH-7."""
+    try:
+        given, name = (block.extents, block.scale) if isinstance(block, Block) else block
+    except (TypeError, ValueError):
+        raise SchemeError(
+            "SCH-6", f"block={block!r}; allowed: (extents, scale type), for example ((2, 16), 'f16')"
+        ) from None
+    scale = scale_type(name, argument="block scale")
+    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    for axis, extent in enumerate(listed):
+        if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or not 1 <= extent <= LARGEST_EXTENT:
+            raise SchemeError("SCH-6", f"block extent [{axis}]={extent!r}; allowed: an integer from 1 to 2^31-1")
+    extents = [int(extent) for extent in listed if isinstance(extent, int | np.integer)]
+    while extents and extents[0] == 1:
+        del extents[0]
+    if len(extents) > MOST_EXTENTS:
+        raise SchemeError(
+            "SCH-7", f"block={tuple(extents)} has {len(extents)} extents; allowed: at most {MOST_EXTENTS}"
+        )
+    return Block(tuple(extents), scale)
 
 
 @rule("LAY-5")

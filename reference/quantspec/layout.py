@@ -9,10 +9,10 @@ import numpy.typing as npt
 from . import blocks
 from .errors import EncodingError, ShapeError
 from .packing import Packed, Strictness, pack, stored_axes, unpack, word_count, words_shape
-from .quantize import Quantized, level_shapes, require_record
 from .recipes import CANONICAL, CANONICAL_CONTAINER, Container, Recipe, require_canonical
 from .scales import ScaleCodes, check_scale_codes
 from .scheme import Scheme
+from .tensor import Quantized, level_shapes, require_record
 from .tracing import rule
 
 __all__ = ["byte_count", "from_bytes", "split", "to_bytes"]

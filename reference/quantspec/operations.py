@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from . import blocks
+from .blocks import MOST_EXTENTS, Block
 from .errors import LayoutError, ShapeError
-from .quantize import Quantized, dequantize, quantize, require_record
-from .scheme import MOST_EXTENTS, Block, Scheme
+from .quantize import dequantize, quantize
+from .scheme import Scheme
 from .stores import Store
+from .tensor import Quantized, require_record
 from .tracing import rule
 
 __all__ = [

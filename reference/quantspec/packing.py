@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from . import blocks
 from .errors import DtypeError, EncodingError, ShapeError, UnsupportedError
-from .quantize import Quantized, check_levels, require_record
 from .recipes import CANONICAL, CANONICAL_CONTAINER, Container, Recipe, require_canonical
 from .scales import ScaleCodes
 from .scheme import Scheme
+from .tensor import Quantized, check_levels, require_record
 from .tracing import note, rule
 from .values import Codes, check_codes, extend
 
