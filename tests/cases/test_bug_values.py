@@ -97,7 +97,7 @@ def test_f64_is_refused_and_a_cast_to_f32_is_the_callers(verbs: Verbs, case: Cas
         verbs.quantize(np.zeros(2, np.float64), "q8s.native.t-f32")
     with pytest.raises(qs.DtypeError, match=r"scales.*float64.*\[SCL-19\]"):
         verbs.quantize(np.zeros(2, np.float32), "q8s.native.b2-f32", scales=np.ones(1, np.float64))
-    with pytest.raises(qs.DtypeError, match=r"tensor_scale.*float64.*\[QNT-1\]"):
+    with pytest.raises(qs.DtypeError, match=r"tensor_scale.*float64.*\[SCL-19\]"):
         verbs.quantize(np.zeros(2, np.float32), "q8s.native.t-f32", tensor_scale=np.float64(1))
 
 
