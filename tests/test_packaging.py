@@ -26,6 +26,7 @@ CHECKS = {
     "check_array_shape",
     "require_canonical",
     "require_record",
+    "take_literals",
     "scale_type",
     "table_for",
     "value_format",

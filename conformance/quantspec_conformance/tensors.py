@@ -50,7 +50,9 @@ def _bounded(path: Path, name: str, shape: tuple[int, ...], limit: int) -> None:
     count = math.prod(shape)
     if count > limit:
         held = f"{printable(name)} has shape {shape}, {count} elements"
-        raise UsageError(f"{str(path)!r}: {held}; allowed: at most {limit} (raise it with --max-elements)")
+        raise UsageError(
+            f"{str(path)!r}: {held}; allowed: at most {limit} (quantspec run raises it with --max-elements)"
+        )
 
 
 def _read_npy(path: Path, name: str | None, limit: int) -> tuple[str, npt.NDArray[Any]]:

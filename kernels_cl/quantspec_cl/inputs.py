@@ -9,6 +9,7 @@ import pyopencl as cl
 import pyopencl.array as cl_array
 
 from quantspec import DtypeError, ScaleType
+from quantspec.rounding import take_literals
 
 from .errors import ForeignArrayError
 from .formats import FLOATS, INDEX
@@ -80,7 +81,7 @@ def take_numbers(machine: Machine, x: ArrayInput, *, argument: str = "x", rule: 
         raise DtypeError(rule, f"{argument} is not an array: {error}") from None
     typed = isinstance(x, np.ndarray | np.generic | cl_array.Array)
     if isinstance(array, np.ndarray) and not typed and array.dtype in (np.float64, np.int64):
-        array = _from_python(array, argument, rule)
+        array = take_literals(array, argument=argument, refused_by=rule)
     row = FLOATS.get(array.dtype.newbyteorder("="))
     if row is None:
         raise DtypeError(
@@ -89,20 +90,6 @@ def take_numbers(machine: Machine, x: ArrayInput, *, argument: str = "x", rule: 
             "(convert it first: nothing is rounded silently)",
         )
     return Numbers(_moved(machine, array), INDEX[row.name])
-
-
-def _from_python(array: npt.NDArray[Any], argument: str, rule: str) -> npt.NDArray[Any]:
-    """Python numbers have no width: take them as binary32 where that loses nothing."""
-    wide = array.astype(np.float64)
-    with np.errstate(all="ignore"):
-        single = wide.astype(np.float32)
-    exact = (single == wide) | np.isnan(wide)
-    if array.dtype == np.int64:
-        exact &= np.abs(wide) < 2.0**53  # beyond, the way through binary64 may have rounded
-    if not exact.all():
-        lost = array[~exact].ravel()[0]
-        raise DtypeError(rule, f"{argument} holds {lost!r}, which is not exactly a float32; pass a float32 array")
-    return single
 
 
 def take_code_bytes(machine: Machine, codes: ArrayInput, *, argument: str = "codes") -> DeviceArray:

@@ -69,8 +69,9 @@ def read(data: "str | Mapping[str, Any]") -> dict[str, Any]:
 
 
 def _burn_store(store: object) -> str:
-    if store == _BURN_STORES["native"]:
-        return "native"
+    for ours, theirs in _BURN_STORES.items():
+        if not STORES[ours].packed and store == theirs:
+            return ours
     if isinstance(store, Mapping) and len(store) == 1:
         ((kind, d),) = store.items()
         packed = {ours: theirs for ours, theirs in _BURN_STORES.items() if STORES[ours].packed}

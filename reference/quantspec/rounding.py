@@ -29,6 +29,7 @@ __all__ = [
     "round_exponent",
     "round_significand",
     "scaled",
+    "take_literals",
     "to_bits",
     "to_float",
     "widen",
@@ -76,7 +77,7 @@ def widen(x: npt.ArrayLike, *, argument: str = "x", refused_by: str = "QNT-1") -
     except ValueError as error:  # a ragged list
         raise DtypeError(refused_by, f"{argument} is not an array: {error}") from None
     if not isinstance(x, np.ndarray | np.generic) and array.dtype in (np.float64, np.int64):
-        array = _from_python(array, argument, refused_by)
+        array = take_literals(array, argument=argument, refused_by=refused_by)
     native = array.dtype.newbyteorder("=")
     if native == np.float32:
         return np.asarray(array, np.float32, order="C").view(np.uint32)
@@ -90,8 +91,8 @@ def widen(x: npt.ArrayLike, *, argument: str = "x", refused_by: str = "QNT-1") -
     )
 
 
-def _from_python(array: npt.NDArray[Any], argument: str, refused_by: str) -> npt.NDArray[Any]:
-    """Python numbers have no width: take them as binary32 where that loses nothing."""
+def take_literals(array: npt.NDArray[Any], *, argument: str, refused_by: str) -> F32:
+    """Python numbers have no width: take them (float64 or int64 here) as binary32 where that loses nothing. Rule QNT-1."""
     wide = array.astype(np.float64)
     with np.errstate(over="ignore"):
         single = wide.astype(np.float32)

@@ -112,7 +112,9 @@ def test_missing_files_names_and_large_tensors(tmp_path: Path) -> None:
     save_file({"w": X}, file)
     with pytest.raises(UsageError, match=r"--name 'v' is not in .*; it holds w"):
         read_tensor(file, "v")
-    with pytest.raises(UsageError, match=r"24 elements; allowed: at most 23 \(raise it with --max-elements\)"):
+    with pytest.raises(
+        UsageError, match=r"24 elements; allowed: at most 23 \(quantspec run raises it with --max-elements\)"
+    ):
         read_tensor(file, limit=23)
     np.save(tmp_path / "w.npy", X)
     with pytest.raises(UsageError, match=r"a \.npy file holds one tensor"):
