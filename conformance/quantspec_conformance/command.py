@@ -60,8 +60,9 @@ class _Run:
     @property
     def whole(self) -> bool:
         """True for the whole matrix with nothing changed: a conformance run, if it reaches its end."""
-        everything = self.job.of_matrix and self.counts["schemes"] == self.counts["matrix"]
-        return everything and not self.quick and not self.build_options
+        return coverage.is_whole(
+            self.counts, of_matrix=self.job.of_matrix, quick=self.quick, build_options=self.build_options
+        )
 
 
 def run_command(

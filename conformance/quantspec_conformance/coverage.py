@@ -1,14 +1,14 @@
 """What a list of plans covers, counted: schemes, cases, shapes, families, triples, steps."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import matrix
 from .cases import Plan
 from .families import FAMILIES, SHAPES
 
-__all__ = ["count", "sentence"]
+__all__ = ["count", "is_whole", "sentence"]
 
 
 def count(plans: Sequence[Plan]) -> dict[str, Any]:
@@ -51,3 +51,8 @@ def sentence(counts: dict[str, Any]) -> str:
         f"shapes that both sides must refuse), {counts['shapes']} of {len(SHAPES)} shapes, {counts['families']} of "
         f"{len(FAMILIES)} data families, {counts['triples']} (value, scale choice, family) triples"
     )
+
+
+def is_whole(counts: Mapping[str, Any], *, of_matrix: bool, quick: bool, build_options: Sequence[str]) -> bool:
+    """True for the whole matrix with nothing changed: a conformance run, if it reaches its end. Rule CNF-4."""
+    return of_matrix and counts["schemes"] == counts["matrix"] and not quick and not build_options
