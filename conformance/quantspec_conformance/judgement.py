@@ -1,4 +1,4 @@
-"""Examples of the harness itself: how two answers are compared, what a run may claim, what the host must do. Rules CNF-1 to CNF-6."""
+"""Examples of the harness itself: how answers are compared, what a run may claim, what the host must do. CNF-1 to CNF-6."""
 
 from typing import Any
 

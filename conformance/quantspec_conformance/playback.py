@@ -138,7 +138,8 @@ def _decode_scale(state: _State) -> None:
 
 
 def _quantize(state: _State) -> None:
-    given = {name: state.array(name) for name in ("scales", "scale_codes", "tensor_scale", "tensor_scale_code")}
+    levels = ("scales", "scale_codes", "tensor_scale", "tensor_scale_code")
+    given: dict[str, Any] = {name: state.array(name) for name in levels}
     state.take(quantspec.quantize(state.need("x"), state.scheme, **given, **state.policies("recipe", "codec")))
 
 
@@ -159,8 +160,8 @@ def _read_options(state: _State) -> dict[str, Any]:
 def _unpack(state: _State) -> None:
     if state.packed is None:
         shape = state.numbers("shape")
-        levels = [state.array("scale_codes"), state.array("tensor_scale_code")]
-        state.packed = Packed(state.scheme, shape, state.need("words"), *levels)
+        block, tensor = state.array("scale_codes"), state.array("tensor_scale_code")
+        state.packed = Packed(state.scheme, shape, state.need("words"), block, tensor)
     state.take(quantspec.unpack(state.packed, **_read_options(state)))
 
 
@@ -239,7 +240,7 @@ VERBS: dict[str, Callable[[_State], None]] = {
     "permute": _layout(lambda state, t: quantspec.permute(t, state.numbers("axes"))),
     "transpose": _layout(lambda state, t: quantspec.transpose(t, *state.numbers("axes"))),
     "slice": _layout(lambda state, t: quantspec.slice_axis(t, *state.numbers("axis"), *state.numbers("range"))),
-    "take": _layout(lambda state, t: quantspec.take(t, *state.numbers("axis"), state.numbers("indices"))),
+    "take": _layout(lambda state, t: quantspec.take(t, state.numbers("axis")[0], state.numbers("indices"))),
     "select": _layout(lambda state, t: quantspec.select(t, *state.numbers("axis"), *state.numbers("index"))),
     "flip": _layout(lambda state, t: quantspec.flip(t, *state.numbers("axis"))),
     "expand": _layout(lambda state, t: quantspec.expand(t, state.numbers("new_shape"))),
