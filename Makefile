@@ -3,18 +3,20 @@
 #   make conform   every scheme, reference against kernels, on the OpenCL device that pip installs
 #   make test      the tests
 #   make lint      ruff, mypy --strict, pyright
+#   make docs      the site, into build/docs/html: opens from disk, no network
 #   make bench     ratios against a copy (benchmarks/)
 #
 # ARGS="..." is passed on: make conform ARGS="--quick --only 'e2m1.*'"
 
 PYTHON ?= python3
 VENV := .venv
+comma := ,
 BIN := $(VENV)/bin
 ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: conform test lint bench clean
+.PHONY: conform test lint docs bench clean
 
 conform: $(VENV)/.run
 	$(BIN)/quantspec run $(ARGS)
@@ -27,6 +29,9 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m quantspec_conformance.site build/docs
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/bench_reference.py $(ARGS)
@@ -49,22 +54,25 @@ $(VENV)/.python:
 	fi
 	@touch $@
 
-# 1: what to install besides the project itself
+# 1: extras of the project, 2: what to install besides it
 define install
 	@echo "make: installing into $(VENV) (first time only)"
 	@if command -v uv >/dev/null 2>&1; then \
-	  VIRTUAL_ENV=$(CURDIR)/$(VENV) uv pip install --quiet $(1) -e ".[cl-cpu,harness]"; \
+	  VIRTUAL_ENV=$(CURDIR)/$(VENV) uv pip install --quiet $(2) -e ".[$(1)]"; \
 	else \
-	  $(BIN)/python -m pip install -q $(1) -e ".[cl-cpu,harness]"; \
+	  $(BIN)/python -m pip install -q $(2) -e ".[$(1)]"; \
 	fi
 	@touch $@
 endef
 
 $(VENV)/.run: $(VENV)/.python pyproject.toml
-	$(call install,)
+	$(call install,cl-cpu$(comma)harness,)
+
+$(VENV)/.docs: $(VENV)/.python pyproject.toml
+	$(call install,harness$(comma)docs,)
 
 $(VENV)/.test: $(VENV)/.python pyproject.toml
-	$(call install,--group test)
+	$(call install,cl-cpu$(comma)harness$(comma)docs,--group test)
 
 $(VENV)/.lint: $(VENV)/.python pyproject.toml
-	$(call install,--group test --group lint)
+	$(call install,cl-cpu$(comma)harness$(comma)docs,--group test --group lint)

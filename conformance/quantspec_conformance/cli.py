@@ -1,5 +1,7 @@
-"""The command `quantspec`: run, devices, explain. Exit codes: 0 as expected, 1 an unexpected outcome, 2 usage, 3 no usable
-device, 4 the suite is damaged, 141 the reader of the report left.
+"""The command `quantspec`: run, devices, explain, rules, vectors.
+
+Exit codes: 0 as expected, 1 an unexpected outcome, 2 usage, 3 no usable device, 4 the suite is damaged, 141 the reader of the
+report left.
 """
 
 import errno
@@ -200,3 +202,66 @@ def explain(scheme: str, what: str, name: str | None, index: tuple[int, ...] | N
     out = console()
     for line in lines(parse(scheme), what, name=name, index=index, width=min(out.width, 100)):
         out.print(Text(line), soft_wrap=True)
+
+
+@main.command()
+@click.argument("words", nargs=-1, metavar="[ID|AREA|WORDS]...")
+@click.option(
+    "--level", type=click.Choice(["MUST", "SHOULD", "MAY", "POLICY"], case_sensitive=False), help="Only these."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with everything that hangs on a rule.")
+@guarded
+def rules(words: tuple[str, ...], level: str | None, as_json: bool) -> None:
+    """List, search or show the rules of the spec.
+
+    \b
+    quantspec rules              every rule, a line each
+    quantspec rules QNT-4        one: text, formula, source lines, cases, who gives other bits
+    quantspec rules scales       a chapter, or its area: SCL
+    quantspec rules ties even    rules that hold all these words
+    """
+    from .report import console
+    from .rulebook import find, record, show
+
+    found = find(words, level=level)
+    if as_json:
+        click.echo(json.dumps({"rules": [record(rule) for rule in found]}, indent=1))
+        return
+    out = console()
+    lines = (
+        show(found[0], min(out.width, 100)) if len(found) == 1 else (f"{r.id:<7} {r.level:<6} {r.title}" for r in found)
+    )
+    for line in lines:
+        out.print(Text(line), soft_wrap=True)
+
+
+@main.command()
+@click.option("--write", is_flag=True, help="Write the file; without it, say what is not current (exit code 1).")
+@click.option(
+    "--reviewed", multiple=True, metavar="RULE", help="Its text changed and its cases were looked at; repeatable."
+)
+@click.option(
+    "--retire", nargs=2, multiple=True, metavar="ID REASON", help="A case that falls away; its id stays taken."
+)
+@guarded
+def vectors(write: bool, reviewed: tuple[str, ...], retire: tuple[tuple[str, str], ...]) -> None:
+    """The worked examples of the spec as cases for other languages: vectors/doc.json.
+
+    Every case holds what is given and what follows, as bits, and the digest of each rule that it shows. A rule whose text
+    changed asks for a review of its cases; an id that falls away is retired with a reason and never used again.
+    """
+    from . import doccases
+
+    if (reviewed or retire) and not write:
+        raise UsageError("--reviewed and --retire go with --write")
+    path = doccases.case_file()
+    known = doccases.load() if path.exists() else None
+    if write:
+        content = doccases.make(known, reviewed=reviewed, retire=dict(retire))
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(doccases.text_of(content), "utf-8", newline="\n")
+        click.echo(f"{len(content['cases'])} cases, {len(content['retired'])} retired, written to {path}")
+    problems = doccases.differences(doccases.load())
+    for problem in problems:
+        click.echo(problem)
+    sys.exit(1 if problems else 0)

@@ -20,7 +20,7 @@ from .families import legal_codes
 from .spec import rules
 from .tensors import is_tensor_file, read_tensor
 
-__all__ = ["explain"]
+__all__ = ["explain", "reflowed"]
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _HEX_FLOAT = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+", re.ASCII)
@@ -231,10 +231,10 @@ def _rule_lines(fired: Sequence[str], width: int) -> Iterator[str]:
             yield f"  {rule_id}"
             continue
         yield f"  {rule.id} {rule.title} [{rule.level}]"
-        yield from _reflowed(rule.text, width)
+        yield from reflowed(rule.text, width)
 
 
-def _reflowed(text: str, width: int) -> Iterator[str]:
+def reflowed(text: str, width: int) -> Iterator[str]:
     """Paragraphs wrapped anew and indented; the rows of a table keep their shape."""
     for paragraph in text.split("\n\n"):
         rows = paragraph.splitlines()

@@ -4,6 +4,7 @@ A state holds everything made so far by the name an example uses for it. An oper
 adds what it makes; a quantity in between (amax, raw, s, q, ...) is worked out where an example asks for it.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +35,7 @@ class _State:
     """What is given, and what has been made."""
 
     example: Example
+    verbs: Any = quantspec
     made: dict[str, Any] = field(default_factory=dict)
     tensor: Quantized | None = None
     packed: Packed | None = None
@@ -105,7 +107,8 @@ class _State:
     def quantized(self, suffix: str = "") -> Quantized:
         """The current quantized tensor, or the one whose codes are given."""
         if self.tensor is None or suffix:
-            scheme = self.scheme
+            other = f"scheme{suffix}"
+            scheme = Scheme.parse(self.word(other)) if other in self.example.given else self.scheme
             return Quantized(
                 scheme,
                 self.need(f"codes{suffix}"),
@@ -119,37 +122,38 @@ class _State:
 def _encode(state: _State) -> None:
     x = state.need("x")
     codec = state.policies("codec")
-    state.made["codes"] = quantspec.encode(x, state.word("value"), table=state.table, **codec)
+    state.made["codes"] = state.verbs.encode(x, state.word("value"), table=state.table, **codec)
 
 
 def _decode(state: _State) -> None:
     codec = state.policies("codec")
-    state.made["y"] = quantspec.decode(state.need("codes"), state.word("value"), table=state.table, **codec)
+    state.made["y"] = state.verbs.decode(state.need("codes"), state.word("value"), table=state.table, **codec)
 
 
 def _encode_scale(state: _State) -> None:
     rounding: Any = state.word("rounding", "up")
-    state.made["scale_codes"] = quantspec.encode_scale(state.need("x"), state.word("type"), rounding)
+    state.made["scale_codes"] = state.verbs.encode_scale(state.need("x"), state.word("type"), rounding)
 
 
 def _decode_scale(state: _State) -> None:
     bit7 = state.word("ue4m3_bit7", "refuse")
-    state.made["y"] = quantspec.decode_scale(state.need("scale_codes"), state.word("type"), ue4m3_bit7=bit7)
+    state.made["y"] = state.verbs.decode_scale(state.need("scale_codes"), state.word("type"), ue4m3_bit7=bit7)
 
 
 def _quantize(state: _State) -> None:
     levels = ("scales", "scale_codes", "tensor_scale", "tensor_scale_code")
     given: dict[str, Any] = {name: state.array(name) for name in levels}
-    state.take(quantspec.quantize(state.need("x"), state.scheme, **given, **state.policies("recipe", "codec")))
+    state.take(state.verbs.quantize(state.need("x"), state.scheme, **given, **state.policies("recipe", "codec")))
 
 
 def _dequantize(state: _State) -> None:
     to: Any = state.word("to", "f32")
-    state.made["y"] = quantspec.dequantize(state.quantized(), to, **state.policies("codec"))
+    state.tensor = state.quantized()
+    state.made["y"] = state.verbs.dequantize(state.quantized(), to, **state.policies("codec"))
 
 
 def _pack(state: _State) -> None:
-    state.packed = quantspec.pack(state.quantized(), **state.policies("container"))
+    state.packed = state.verbs.pack(state.quantized(), **state.policies("container"))
     state.made |= {"words": state.packed.words}
 
 
@@ -162,12 +166,12 @@ def _unpack(state: _State) -> None:
         shape = state.numbers("shape")
         block, tensor = state.array("scale_codes"), state.array("tensor_scale_code")
         state.packed = Packed(state.scheme, shape, state.need("words"), block, tensor)
-    state.take(quantspec.unpack(state.packed, **_read_options(state)))
+    state.take(state.verbs.unpack(state.packed, **_read_options(state)))
 
 
 def _to_bytes(state: _State) -> None:
     source = state.packed or state.quantized()
-    data = quantspec.to_bytes(source, **state.policies("container"))
+    data = state.verbs.to_bytes(source, **state.policies("container"))
     state.made |= {"bytes": np.frombuffer(data, np.uint8), "scheme": source.scheme, "shape": source.shape}
 
 
@@ -179,7 +183,7 @@ def _raw(state: _State) -> tuple[npt.NDArray[np.uint8], Scheme, tuple[int, ...]]
 
 
 def _from_bytes(state: _State) -> None:
-    state.packed = quantspec.from_bytes(*_raw(state), **_read_options(state))
+    state.packed = state.verbs.from_bytes(*_raw(state), **_read_options(state))
     state.made |= {"words": state.packed.words}
     for name in ("scale_codes", "tensor_scale_code"):
         code = getattr(state.packed, name)
@@ -188,14 +192,26 @@ def _from_bytes(state: _State) -> None:
 
 
 def _split(state: _State) -> None:
-    state.take(quantspec.split(*_raw(state), **_read_options(state)))
+    state.take(state.verbs.split(*_raw(state), **_read_options(state)))
+
+
+def _to_burn(state: _State) -> None:
+    """Upstream's JSON of the scheme."""
+    scheme = state.made.get("scheme") or state.scheme
+    state.made |= {"scheme": scheme, "burn": json.dumps(scheme.to_burn(), separators=(",", ":"))}
+
+
+def _size(state: _State) -> None:
+    """Bytes of a tensor of the given shape."""
+    shape = state.numbers("shape")
+    state.made |= {"scheme": state.scheme, "shape": shape, "size": state.verbs.byte_count(state.scheme, shape)}
 
 
 def _concatenate(state: _State) -> None:
     parts = [state.quantized()]
     while f"codes_{len(parts) + 1}" in state.example.given:
         parts.append(state.quantized(f"_{len(parts) + 1}"))
-    state.take(quantspec.concatenate(parts, int(state.word("axis"))))
+    state.take(state.verbs.concatenate(parts, int(state.word("axis"))))
 
 
 def _layout(operation: Callable[[_State, Quantized], Quantized]) -> Callable[[_State], None]:
@@ -237,15 +253,17 @@ VERBS: dict[str, Callable[[_State], None]] = {
     "from_bytes": _from_bytes,
     "split": _split,
     "scheme": _scheme,
-    "permute": _layout(lambda state, t: quantspec.permute(t, state.numbers("axes"))),
-    "transpose": _layout(lambda state, t: quantspec.transpose(t, *state.numbers("axes"))),
-    "slice": _layout(lambda state, t: quantspec.slice_axis(t, *state.numbers("axis"), *state.numbers("range"))),
-    "take": _layout(lambda state, t: quantspec.take(t, state.numbers("axis")[0], state.numbers("indices"))),
-    "select": _layout(lambda state, t: quantspec.select(t, *state.numbers("axis"), *state.numbers("index"))),
-    "flip": _layout(lambda state, t: quantspec.flip(t, *state.numbers("axis"))),
-    "expand": _layout(lambda state, t: quantspec.expand(t, state.numbers("new_shape"))),
-    "reshape": _layout(lambda state, t: quantspec.reshape(t, state.numbers("new_shape"))),
-    "requantize": _layout(lambda state, t: quantspec.requantize(t, state.word("new_scheme"))),
+    "to_burn": _to_burn,
+    "size": _size,
+    "permute": _layout(lambda state, t: state.verbs.permute(t, state.numbers("axes"))),
+    "transpose": _layout(lambda state, t: state.verbs.transpose(t, *state.numbers("axes"))),
+    "slice": _layout(lambda state, t: state.verbs.slice_axis(t, *state.numbers("axis"), *state.numbers("range"))),
+    "take": _layout(lambda state, t: state.verbs.take(t, state.numbers("axis")[0], state.numbers("indices"))),
+    "select": _layout(lambda state, t: state.verbs.select(t, *state.numbers("axis"), *state.numbers("index"))),
+    "flip": _layout(lambda state, t: state.verbs.flip(t, *state.numbers("axis"))),
+    "expand": _layout(lambda state, t: state.verbs.expand(t, state.numbers("new_shape"))),
+    "reshape": _layout(lambda state, t: state.verbs.reshape(t, state.numbers("new_shape"))),
+    "requantize": _layout(lambda state, t: state.verbs.requantize(t, state.word("new_scheme"))),
     "concatenate": _concatenate,
     "compare": lambda state: state.made.update(judgement.compare(state.example)),
     "judge": lambda state: state.made.update(judgement.judge(state.example)),
@@ -253,9 +271,16 @@ VERBS: dict[str, Callable[[_State], None]] = {
 }
 
 
-def play(example: Example) -> Played:
-    """What the example gives. Raises ExampleError for one that cannot be played."""
-    state = _State(example)
+#: Entries that only a refusal gives.
+REFUSAL = ("refused", "position", "says")
+
+
+def play(example: Example, verbs: Any = quantspec) -> Played:
+    """What the example gives, done by the verbs of `quantspec` or of another that has the same ones.
+
+    Raises ExampleError for an example that cannot be played.
+    """
+    state = _State(example, verbs)
     made: dict[str, Tensor | str] = {}
     fired: dict[str, None] = {}
     with np.errstate(all="ignore"), quantspec.trace() as trace:
@@ -268,8 +293,8 @@ def play(example: Example) -> Played:
             made |= _refusal(error)
             fired[error.rule] = None
     fired = dict.fromkeys([*trace.rules(), *state.made.get("rules", ()), *fired])
-    for name, entry in example.gives.items() if "refused" not in made else ():
-        made[name] = _asked(state, name, entry)
+    asked = {} if "refused" in made else example.gives
+    made |= {name: _asked(state, name, entry) for name, entry in asked.items() if name not in REFUSAL}
     return Played(made, tuple(fired))
 
 
@@ -297,9 +322,9 @@ def _asked(state: _State, name: str, entry: Entry) -> Tensor | str:
     )
 
 
-def problems(example: Example) -> list[str]:
-    """What is wrong with an example: entries that differ, rules that it is there for and that did not fire."""
-    played = play(example)
+def problems(example: Example, verbs: Any = quantspec) -> list[str]:
+    """What is wrong with an example: entries that differ; on the reference also rules that it shows and that did not fire."""
+    played = play(example, verbs)
     found: list[str] = []
     for name, entry in example.gives.items():
         actual = played.entries.get(name)

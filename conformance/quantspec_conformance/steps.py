@@ -1,6 +1,5 @@
 """Quantities between the input of an operation and its result, as the rules name them: amax, raw, g, s, q and so on."""
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -110,11 +109,9 @@ def words_of(name: str, tensor: Quantized | None, made: Mapping[str, Any]) -> st
         return str(made["scheme"].text)
     if name == "equal":
         return "yes" if made["scheme"] == made["scheme_2"] else "no"
-    if name == "burn":
-        return json.dumps(made["scheme"].to_burn(), separators=(",", ":"))
     if name == "shape":
         return ",".join(map(str, made["shape"])) or "()"
-    if name == "size":
+    if name == "size" and name not in made:
         return str(quantspec.byte_count(made["scheme"], made["shape"]))
     if name == "saturated" and tensor is not None:
         report = tensor.saturation

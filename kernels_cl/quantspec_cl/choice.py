@@ -27,13 +27,17 @@ class Given:
     codes_name: str
     codes: ArrayInput | None
 
+    @property
+    def used(self) -> str:
+        """The argument that is given, of the codes where both are."""
+        return self.numbers_name if self.codes is None else self.codes_name
+
     def encoded(self, machine: Machine, scale: ScaleType | None, scheme: Scheme) -> Encoded | None:
         """The codes that are given, of whatever shape; None where none are. Rules SCL-20 to SCL-22."""
         if self.numbers is None and self.codes is None:
             return None
         if scale is None:
-            used = self.numbers_name if self.codes is None else self.codes_name
-            raise ScaleError("SCL-22", f"{used} is given; {scheme.text} has no such level")
+            raise ScaleError("SCL-22", f"{self.used} is given; {scheme.text} has no such level")
         if self.codes is None and self.numbers is not None:
             return given_scales(machine, self.numbers, scale, argument=self.numbers_name)
         if self.codes is None or self.numbers is not None:
@@ -50,8 +54,8 @@ def choose(numbers: Numbers, scheme: Scheme, block: Given, tensor: Given) -> tup
     given_block = block.encoded(machine, None if scheme.block is None else scheme.block.scale, scheme)
     given_tensor = tensor.encoded(machine, scheme.tensor, scheme)
     grid = () if scheme.block is None else blocks_along(numbers.array.shape, scheme)
-    blocks = None if given_block is None else _fit(given_block, grid, "scales")
-    single = None if given_tensor is None else _fit(given_tensor, (), "tensor_scale")
+    blocks = None if given_block is None else _fit(given_block, grid, block.used)
+    single = None if given_tensor is None else _fit(given_tensor, (), tensor.used)
     half_range = binary32(scheme.half_range)
     if scheme.block is None:
         return None, single or _one_level(tensor_amax(numbers), half_range, scheme.tensor, ())

@@ -47,7 +47,8 @@ def given_scales(
     head = (machine.formats, numbers.row, INDEX[scale.name], int(up), numbers.array)
     refused = machine.search("first_refused_scale", size, *head)
     if refused is not None:
-        raise ScaleError("SCL-20" if up else "SCL-17", _refusal(numbers, refused, scale, argument))
+        # SCL-15 is the rule of encode_scale's dtypes: its numbers are no given scales
+        raise ScaleError("SCL-17" if rule == "SCL-15" else "SCL-20", _refusal(numbers, refused, scale, argument))
     codes, saturated = machine.empty(shape, scale.code_dtype), machine.empty(shape, np.uint8)
     machine.launch("encode_scale", codes.size, *head, codes, saturated, codes.size)
     return Encoded(codes, saturated)

@@ -133,9 +133,14 @@ def tiles(shape: tuple[int, ...], extents: tuple[int, ...]) -> Iterator[tuple[tu
         yield tile, blocks
 
 
-@rule("BLK-3")
+@rule("BLK-1", "BLK-3")
 def spread(grid: npt.NDArray[Scalar], shape: tuple[int, ...], extents: tuple[int, ...]) -> npt.NDArray[Scalar]:
-    """Each block's entry for each of its elements: the grid repeated along every axis, cut to the tensor's shape. BLK-3."""
+    """Each block's entry for each of its elements: the grid repeated along every axis, cut to the tensor's shape.
+
+    Rules BLK-1, BLK-3, BLK-4.
+    """
+    if any(size % extent for size, extent in zip(shape, extents, strict=True)):
+        note("BLK-4")
     full: npt.NDArray[Any] = grid
     for axis, (size, extent) in enumerate(zip(shape, extents, strict=True)):
         if extent > 1:

@@ -22,10 +22,11 @@ SMALLEST_TENSOR = np.uint32(0x00800000)  # 2^-126, SCL-11
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Scale codes of one level and where they saturated."""
+    """Scale codes of one level and where they saturated; the argument that gave them, if one did."""
 
     codes: ScaleCodes
     saturated: npt.NDArray[np.bool_]
+    argument: str = ""
 
 
 def given_scales(
@@ -47,10 +48,10 @@ def given_scales(
     if codes is not None:
         note("SCL-21")
         checked = check_scale_codes(codes, scale, argument=code_name)
-        return Chosen(checked, np.zeros(checked.shape, bool))
+        return Chosen(checked, np.zeros(checked.shape, bool), code_name)
     if numbers is None:
         return None
-    return Chosen(*encode_given(widen(numbers, argument=name, refused_by="SCL-19"), scale, argument=name))
+    return Chosen(*encode_given(widen(numbers, argument=name, refused_by="SCL-19"), scale, argument=name), name)
 
 
 def choose(
@@ -58,8 +59,8 @@ def choose(
 ) -> tuple[Chosen | None, Chosen | None]:
     """Scales of both levels, given or chosen. Rules SCL-8 to SCL-13, SCL-23."""
     grid, single = level_shapes(scheme, bits.shape)
-    block = _fit(given_block, grid, "scales")
-    tensor = _fit(given_tensor, single, "tensor_scale")
+    block = _fit(given_block, grid)
+    tensor = _fit(given_tensor, single)
     if scheme.block is None:
         return None, tensor or _one_level(raw_scale(_tensor_amax(bits), scheme), scheme.tensor)
     with on_grid(scheme.extents(bits.ndim)):
@@ -67,6 +68,7 @@ def choose(
             return block or _one_level(_block_raw(bits, scheme), scheme.block.scale), None
         if block is None:
             return _two_levels(_block_raw(bits, scheme), scheme.block.scale, scheme.tensor, tensor)
+    note("SCL-23")
     if tensor is None:
         raise ScaleError(
             "SCL-23", f"block scales alone are given; {scheme.text} needs tensor_scale too, or no given scales"
@@ -74,10 +76,11 @@ def choose(
     return block, tensor
 
 
-def _fit(given: Chosen | None, expected: tuple[int, ...] | None, argument: str) -> Chosen | None:
+def _fit(given: Chosen | None, expected: tuple[int, ...] | None) -> Chosen | None:
     if given is None or expected is None:
         return None
-    return Chosen(require_grid(given.codes, expected, argument), given.saturated.reshape(expected))
+    codes = require_grid(given.codes, expected, given.argument)
+    return Chosen(codes, given.saturated.reshape(expected), given.argument)
 
 
 def _block_raw(bits: Bits, scheme: Scheme) -> Bits:

@@ -80,7 +80,7 @@ def _little_endian(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return little.reshape(*numbers.shape, 1).view(np.uint8)
 
 
-@rule("LAY-3")
+@rule("LAY-3", "LAY-7")
 def _exchanged(scale_codes: ScaleCodes, scheme: Scheme) -> ScaleCodes:
     """The scale grid with the packed and the innermost axis exchanged, C order; its own inverse. Rule LAY-3."""
     return np.ascontiguousarray(scale_codes.transpose(stored_axes(scheme, scale_codes.ndim)))

@@ -154,10 +154,6 @@ def select(tensor: Quantized, axis: int, index: int) -> Quantized:
     require_record(tensor, Quantized)
     rank = len(tensor.shape)
     axis = _axis(axis, rank)
-    if not _is_whole(index) or not 0 <= index < tensor.shape[axis]:
-        raise ShapeError(
-            "OPS-5", f"index={index!r} on axis {axis}; allowed: an integer from 0 to {tensor.shape[axis] - 1}"
-        )
     kept = take(tensor, axis, [index])
     packed = tensor.scheme.packed_axis(rank)
     d = 0 if packed == axis else tensor.scheme.store.d - (1 if axis > packed else 0)

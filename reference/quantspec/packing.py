@@ -78,8 +78,8 @@ def words_shape(scheme: Scheme | str, shape: tuple[int, ...]) -> tuple[int, ...]
 def pack_codes(codes: npt.ArrayLike, scheme: Scheme | str) -> Words:
     """Words of codes (uint8, the tensor's shape): field i of a word at bits [i*w, (i+1)*w). Rules PAK-1 to PAK-6."""
     scheme = Scheme.of(scheme)
+    stored_shape = words_shape(scheme, blocks.check_shape(np.shape(codes)))
     checked = check_codes(codes, scheme.value, lookup=scheme.is_lookup)
-    stored_shape = words_shape(scheme, blocks.check_shape(checked.shape))
     per_word, width, dtype = _word(scheme)
     lines = np.atleast_1d(checked.transpose(stored_axes(scheme, checked.ndim)))
     padded = np.zeros((*stored_shape[:-1], stored_shape[-1] * per_word), dtype)

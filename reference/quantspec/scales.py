@@ -21,6 +21,7 @@ from .rounding import (
     QNAN,
     SIGN,
     Bits,
+    is_nan,
     round_exponent,
     round_significand,
     scaled,
@@ -108,6 +109,7 @@ if len(SCALES) != len(_ROWS):
     raise AssertionError("two scale types share a name")
 
 
+@rule("SCH-5")
 def scale_type(scale: str | ScaleType, *, argument: str = "scale") -> ScaleType:
     """The row of the table that `scale` names; refused otherwise. Rule SCH-5."""
     name = scale.name if isinstance(scale, ScaleType) else scale
@@ -129,6 +131,7 @@ def check_scale_codes(
     array = np.asarray(codes)
     if array.dtype.newbyteorder("=") != scale.code_dtype:
         raise DtypeError("SCL-21", f"{argument} has dtype {array.dtype}; codes of {scale.name} are {scale.code_dtype}")
+    note("SCL-18")
     array = np.array(array, scale.code_dtype, order="C", ndmin=array.ndim)
     if scale.bits < 8 * scale.size:
         note("SCL-2")
@@ -155,6 +158,7 @@ def decode_codes(codes: ScaleCodes, scale: ScaleType) -> F32:
     if scale.infinity_code is not None:
         bits = np.where(magnitude == scale.infinity_code, INF, bits)
     bits = np.where(magnitude >= scale.first_nan_code, QNAN, bits)
+    note("QNT-11", lambda: is_nan(bits))
     negative = (code & np.uint32(scale.sign_bit)) > 0
     return to_float(np.where(negative & (bits != QNAN), bits | SIGN, bits))
 
@@ -210,8 +214,13 @@ def encode_scale(
         raise UnsupportedError("SCL-15", f"rounding={rounding!r}; allowed: 'up', 'nearest'")
     bits = widen(x, refused_by="SCL-15")
     if rounding == "up":
-        return encode_given(bits, row, argument="x")[0]
+        return _encode_up(bits, row)
     return _encode_nearest(bits, row)
+
+
+@rule("SCL-15", "SCL-17")
+def _encode_up(bits: Bits, scale: ScaleType) -> ScaleCodes:
+    return encode_given(bits, scale, argument="x", refused_by="SCL-17")[0]
 
 
 @rule("SCL-17")
@@ -228,25 +237,27 @@ def _encode_nearest(bits: Bits, scale: ScaleType) -> ScaleCodes:
     return np.asarray(np.where(invalid, scale.code_dtype.type(scale.nan_code), code))
 
 
-@rule("SCL-20")
-def encode_given(bits: Bits, scale: ScaleType, *, argument: str) -> tuple[ScaleCodes, npt.NDArray[np.bool_]]:
-    """Codes of given scale values, and where they saturated. Rule SCL-20.
+def encode_given(
+    bits: Bits, scale: ScaleType, *, argument: str, refused_by: str = "SCL-20"
+) -> tuple[ScaleCodes, npt.NDArray[np.bool_]]:
+    """Codes of given scale values, and where they saturated. Rule SCL-20; SCL-17 for numbers that are not given scales.
 
     NaN stores the type's NaN; +0 and above rounds up, +Inf to the largest finite; a finite negative or -0 must be a
     number of a signed type; -Inf is refused.
     """
+    note(refused_by)
     magnitude = bits & MAGNITUDE
     invalid = magnitude > INF
     negative = (bits >= SIGN) & ~invalid
     code, saturated = round_up(magnitude, scale)
     if not scale.signed and negative.any():
         raise ScaleError(
-            "SCL-20", _refused(argument, bits, negative, f"{scale.name} has no sign; allowed: +0 and above, NaN")
+            refused_by, _refused(argument, bits, negative, f"{scale.name} has no sign; allowed: +0 and above, NaN")
         )
     inexact = negative & ((to_bits(decode_codes(code, scale)) != magnitude) | (magnitude == INF))
     if inexact.any():
         raise ScaleError(
-            "SCL-20",
+            refused_by,
             _refused(argument, bits, inexact, f"a negative scale is kept only if it is exactly a finite {scale.name}"),
         )
     code = code | np.where(negative, scale.sign_bit, 0).astype(scale.code_dtype)

@@ -14,7 +14,7 @@ from . import burn
 from .blocks import Block, normal_block
 from .burn import refuse_affine
 from .errors import SchemeError, ShapeError
-from .scales import SCALES, ScaleType, scale_type
+from .scales import ScaleType, scale_type
 from .schemetext import SchemeText
 from .stores import Store
 from .tables import Table
@@ -61,7 +61,7 @@ class Scheme:
         tensor_type = None if tensor is None else scale_type(tensor, argument="tensor")
         chosen_block = None if block is None else normal_block(block)
         if tensor_type is None and chosen_block is None:
-            tensor_type = SCALES["f32"]  # SCH-5
+            tensor_type = scale_type("f32")  # SCH-5
         entries = _table(chosen_mode, table, row)
         for name, part in (
             ("value", row),
@@ -118,6 +118,7 @@ class Scheme:
         return max(rank, 1) - 1 - self.store.d
 
     @property
+    @rule("SCH-15")
     def text(self) -> str:
         """The scheme's one spelling. Rules SCH-15, SCH-16."""
         parts = [self.value.name, self.store.text]
@@ -153,6 +154,7 @@ class Scheme:
         return burn.write(self)
 
 
+@rule("SCH-4")
 def _mode(mode: str) -> Mode:
     if mode == "symmetric":
         return "symmetric"
@@ -162,6 +164,7 @@ def _mode(mode: str) -> Mode:
     raise SchemeError("SCH-4", f"mode={mode!r} is not a mode; allowed: symmetric, lookup")
 
 
+@rule("SCH-9")
 def _table(mode: Mode, table: "Table | npt.ArrayLike | None", value: ValueFormat) -> Table | None:
     """The table of a lookup scheme, none otherwise. Rules SCH-8 to SCH-12."""
     if mode == "lookup" and not value.is_integer:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .errors import SchemeError
+from .tracing import rule
 
 __all__ = ["STORES", "Store"]
 
@@ -37,6 +38,7 @@ class Store:
     d: int = 0
 
     @classmethod
+    @rule("SCH-3")
     def of(cls, store: "str | Store") -> "Store":
         """`native`, `packed_native_d` or `packed_u32_d`, d a decimal number without leading zeros. Rule SCH-3."""
         text = store.text if isinstance(store, Store) else store

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from .errors import DtypeError, SchemeError
 from .rounding import F32, INF, MAGNITUDE, Bits, order_key, to_bits, to_float, widen
+from .tracing import rule
 
 __all__ = ["NF4", "TABLES", "Table"]
 
@@ -26,6 +27,7 @@ class Table:
     indices: npt.NDArray[np.uint8] = field(repr=False)  #: lowest index of each distinct entry, ascending
 
     @classmethod
+    @rule("SCH-10", "SCH-11", "SCH-12")
     def of(cls, table: "Table | npt.ArrayLike", *, bits: int | None = None) -> "Table":
         """A table of f32 entries (f16 and bf16 widen exactly), all finite, not all zero. Rules SCH-10, SCH-11, SCH-12.
 
@@ -59,6 +61,7 @@ class Table:
         return Fraction(max(abs(_units(bits)) for bits in self.bits), 2**149)
 
     @property
+    @rule("SCH-16")
     def name(self) -> str:
         """The registered name, else the first 12 hex digits of the SHA-256 of the little-endian entries. Rule SCH-16."""
         for name, table in TABLES.items():

@@ -12,7 +12,7 @@ from .errors import DtypeError, ScaleError, ShapeError
 from .recipes import CANONICAL, Recipe, require_canonical
 from .scales import ScaleCodes, ScaleType, check_scale_codes
 from .scheme import Scheme
-from .tracing import rule
+from .tracing import note, rule
 from .values import Codes, check_codes
 
 __all__ = ["Quantized", "Saturation", "check_levels", "level_shapes", "require_grid", "require_record"]
@@ -46,9 +46,9 @@ class Quantized:
     def __post_init__(self) -> None:
         require_canonical(recipe=self.recipe)
         object.__setattr__(self, "scheme", Scheme.of(self.scheme))
-        codes = check_codes(self.codes, self.scheme.value, lookup=self.scheme.is_lookup)
-        shape = blocks.check_array_shape(codes.shape, argument="codes.shape")
+        shape = blocks.check_array_shape(np.shape(self.codes), argument="codes.shape")
         self.scheme.require_shape(shape)
+        codes = check_codes(self.codes, self.scheme.value, lookup=self.scheme.is_lookup)
         scale_codes, tensor_code = check_levels(self.scheme, shape, self.scale_codes, self.tensor_scale_code)
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "scale_codes", scale_codes)
@@ -109,7 +109,10 @@ def require_record(value: object, record: type, *, argument: str = "tensor") -> 
 def level_shapes(scheme: Scheme, shape: tuple[int, ...]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """Shapes of the block scales and of the tensor scale, None for a level that the scheme lacks. Rules BLK-2, BLK-5."""
     grid = None if scheme.block is None else blocks.grid_shape(shape, scheme.extents(len(shape)))
-    return grid, None if scheme.tensor is None else ()
+    if scheme.tensor is None:
+        return grid, None
+    note("BLK-5")
+    return grid, ()
 
 
 def check_levels(

@@ -71,7 +71,7 @@ def trace() -> Iterator[Trace]:
     >>> with qs.trace() as t:
     ...     codes = qs.encode([1.75, 9.0], "e2m1")
     >>> t.rules((0,)), t.rules((1,))
-    (('QNT-1', 'VAL-2', 'VAL-6', 'VAL-7'), ('QNT-1', 'VAL-2', 'VAL-6', 'VAL-8'))
+    (('SCH-2', 'QNT-1', 'VAL-4', 'VAL-2', 'VAL-6', 'VAL-7'), ('SCH-2', 'QNT-1', 'VAL-4', 'VAL-2', 'VAL-6', 'VAL-8'))
     """
     opened = Trace()
     token = _active.set(opened)

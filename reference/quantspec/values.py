@@ -33,7 +33,7 @@ from .rounding import (
 from .tables import Table
 from .tracing import note, rule
 
-__all__ = ["VALUES", "Codes", "ValueFormat", "decode", "encode", "extend", "value_format"]
+__all__ = ["VALUES", "Codes", "ValueFormat", "decode", "encode", "extend", "require_indexed", "value_format"]
 
 Codes = npt.NDArray[np.uint8]
 
@@ -117,6 +117,7 @@ if len(VALUES) != len(_ROWS):
     raise AssertionError("two value formats share a name")
 
 
+@rule("SCH-2")
 def value_format(value: str | ValueFormat) -> ValueFormat:
     """The row of the table that `value` names; refused otherwise. Rule SCH-2."""
     name = value.name if isinstance(value, ValueFormat) else value
@@ -157,11 +158,17 @@ def check_codes(codes: npt.ArrayLike, value: ValueFormat, *, lookup: bool, argum
 
 def table_for(table: Table | npt.ArrayLike, value: ValueFormat) -> Table:
     """The table, where fields of the value format may index it. Rules SCH-8, SCH-10, SCH-11, SCH-12."""
+    require_indexed(value)
+    return Table.of(table, bits=value.bits)
+
+
+@rule("SCH-8")
+def require_indexed(value: ValueFormat) -> None:
+    """Refuse lookup with a value whose fields are no indices. Rule SCH-8."""
     if not value.is_integer:
         raise SchemeError(
             "SCH-8", f"a table is given with value={value.name!r}; a lookup index is the field of an integer format"
         )
-    return Table.of(table, bits=value.bits)
 
 
 def encode(
@@ -185,6 +192,7 @@ def encode(
     return encode_bits(widen(x), row, entries)
 
 
+@rule("VAL-4")
 def encode_bits(bits: Bits, value: ValueFormat, table: Table | None = None) -> Codes:
     """`encode` of binary32 patterns."""
     if table is not None:
@@ -242,6 +250,7 @@ def _encode_lookup(bits: Bits, table: Table) -> Codes:
     The thresholds are exact: the k-th is the largest binary32 that maps to the k-th distinct entry.
     """
     invalid = is_nan(bits)
+    note("SCH-4")
     note("QNT-7", lambda: (bits & MAGNITUDE) < INF)
     note("QNT-8", lambda: (bits & MAGNITUDE) >= INF)
     key = order_key(np.where(invalid, np.uint32(0), bits))
@@ -295,7 +304,10 @@ def decode_codes(codes: Codes, value: ValueFormat, table: Table | None = None) -
     """`decode` of codes already checked."""
     numbers = DECODED[value.name] if table is None else table.entries
     decoded = np.take(numbers, codes)
-    if table is None:
+    note("QNT-11", lambda: is_nan(to_bits(decoded)))
+    if table is not None:
+        note("SCH-4")
+    else:
         note("VAL-1" if value.is_integer else "VAL-2")
         note("VAL-12")
         note("VAL-3", lambda: (to_bits(decoded) & MAGNITUDE) >= INF)

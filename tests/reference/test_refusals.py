@@ -77,7 +77,7 @@ REFUSED: dict[str, tuple[type[qs.QuantspecError], str, str, Callable[[], object]
     "dirty padding, as words": (qs.EncodingError, "PAK-7", "byte 1: line 0, word 0 of the line, field 3", lambda: qs.from_bytes(q4_bytes(0x1000, 0, 0), Q4, (3, 3))),
     "native byte, as words": (qs.EncodingError, "VAL-5", "is the byte 0x55", lambda: qs.from_bytes(b"\x55" + bytes(4), "q4s.native.t-f32", (1,))),
     "dirty words, written": (qs.EncodingError, "PAK-7", "byte 0: line 0", lambda: qs.to_bytes(qs.Packed(Q4, (1,), np.array([0xFFFFFFF1], np.uint32), None, np.array(0, np.uint32)))),
-    "index of select": (qs.ShapeError, "OPS-5", "index=9 on axis 0; allowed: an integer from 0 to 1", lambda: qs.select(qs.quantize(X, Q4), 0, 9)),
+    "index of select": (qs.ShapeError, "OPS-4", "indices[0]=9 on axis 0; allowed: an integer from 0 to 1", lambda: qs.select(qs.quantize(X, Q4), 0, 9)),
     "array for a tensor to flip": (qs.DtypeError, "QNT-12", "tensor is a ndarray; allowed: Quantized", lambda: qs.flip(X, 0)),  # type: ignore[arg-type]
     "number that float32 cannot hold": (qs.DtypeError, "QNT-1", "x holds np.int64(9007199254740993)", lambda: qs.encode([2**53 + 1], "q8s")),
     "scales dtype": (qs.DtypeError, "SCL-19", "scales has dtype float64", lambda: qs.quantize(X, "q8s.native.b16-f32", scales=np.ones((2, 3)))),

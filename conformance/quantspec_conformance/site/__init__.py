@@ -1,0 +1,1 @@
+"""The site: pages generated from the tables, the rules and the reference."""

@@ -1,0 +1,20 @@
+"""The Sphinx extension of the spec's site."""
+
+from typing import Any
+
+from sphinx.application import Sphinx
+
+from . import mathml
+from .directives import ExampleDirective, RuleDirective
+from .links import link_document
+
+__all__ = ["setup"]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directives, the links and the renderer of formulas."""
+    app.add_directive("rule", RuleDirective)
+    app.add_directive("example", ExampleDirective)
+    app.connect("doctree-resolved", link_document, priority=900)
+    mathml.setup(app)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
