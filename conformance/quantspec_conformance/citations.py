@@ -75,7 +75,10 @@ def citations() -> dict[str, tuple[Citation, ...]]:
         folder = package_folder(package)
         if folder is None:
             continue
-        for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.cl")]):
+        sources = [*folder.rglob("*.py"), *folder.rglob("*.cl")]
+        for path in sorted(
+            path for path in sources if path.relative_to(folder).parts[0] != "site"
+        ):  # pages execute nothing
             read = _python if path.suffix == ".py" else _kernel
             for rule_id, line, function, executed in read(path.read_text("utf-8")):
                 where = path.relative_to(folder).as_posix()

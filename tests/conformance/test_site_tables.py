@@ -24,7 +24,6 @@ from quantspec_conformance.site.combinations import (
 from quantspec_conformance.spec import rule_key, rules
 
 MXFP4, NVFP4 = "e2m1.packed_native_0.b32-ue8m0", "e2m1.packed_native_0.b16-ue4m3.t-f32"
-#: Rules of the defining areas that are in no set, and why.
 RULE_IDS = re.compile(r"\b[A-Z]{3}-[0-9]+\b")
 SET = re.compile(
     r"^\(set-(\d+)\)=\n\*\*S(\d+)\*\*: core, (V\d+), (C\d+); (\d+) combinations\. Beyond the core: (.*)\.$", re.M

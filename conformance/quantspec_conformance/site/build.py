@@ -78,7 +78,7 @@ def assemble(source: Path) -> Mapping[str, str]:
             path.unlink()
     for name, text in wanted.items():
         _write(source, name, text)
-    static = Path(str(resources.files(__package__) / "static"))
+    static = Path(str(resources.files("quantspec_conformance") / "site" / "static"))
     shutil.copytree(static, source / "_static", dirs_exist_ok=True)
     shutil.copyfile(root / "conf.py", source / "conf.py")
     return wanted

@@ -40,7 +40,7 @@ class RuleDirective(SphinxDirective):
             raise self.error(f"there is no rule {self.arguments[0]}")
         section = nodes.section(ids=[rule.id], names=[rule.id.lower()], classes=["qs-rule", f"qs-{rule.level.lower()}"])
         section += nodes.title("", "", nodes.inline("", rule.id, classes=["qs-id"]), nodes.Text(f" {rule.title}"))
-        section += addnodes.index(entries=[("single", rule.id, rule.id, "", None)])
+        section += addnodes.index(entries=[("single", rule.id, rule.id, "main", None)])
         section += nodes.paragraph("", "", *self._level(rule), classes=["qs-level"])
         body = nodes.container(classes=["qs-text"])
         text = re.sub(r"(?<=\w)\*(?=\w)", r"\\*", rule.text)  # q*s is a name, not emphasis
