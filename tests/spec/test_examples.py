@@ -14,9 +14,10 @@ import quantspec
 from quantspec_conformance import doccases
 from quantspec_conformance.errors import DamagedError, UsageError
 from quantspec_conformance.examples import Entry, Example, ExampleError, Tensor, examples, fences, parse_body
-from quantspec_conformance.playback import VERBS, play, problems
+from quantspec_conformance.playback import play, problems
 from quantspec_conformance.records import Deviation, deviations
 from quantspec_conformance.spec import Rule, rules
+from quantspec_conformance.verbs import VERBS
 
 EXAMPLES = examples()
 
