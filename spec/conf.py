@@ -27,4 +27,4 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#7cc4f2", "color-brand-content": "#7cc4f2"},
 }
 pygments_style = "tango"
-pygments_dark_style = "monokai"
+pygments_dark_style = "native"

@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "quantspec_cl": {"numpy", "ml_dtypes", "pyopencl", "quantspec"},
     "quantspec_conformance": {
         "click", "jsonschema", "ml_dtypes", "numpy", "plotext", "quantspec", "quantspec_cl", "rich", "safetensors",
+        "docutils", "jinja2", "latex2mathml", "pygments", "sphinx",  # the site: extra `docs`
     },
 }  # fmt: skip
 #: what the kernels may take from the reference: records, tables and checks; their arithmetic is their own
@@ -88,6 +89,12 @@ def test_kernel_sources_rules_and_schemas_are_installed() -> None:
     }
     assert list((spec_root() / "rules").glob("*.toml"))
     assert list((spec_root() / "decisions").glob("*.md"))
+    assert {"0-terms.md", "8-conformance.md", "index.md", "conf.py", "deviations.toml"} <= {
+        file.name for file in spec_root().iterdir()
+    }
+    harness = PACKAGES["quantspec_conformance"]
+    assert (harness / "vectors" / "doc.json").exists()
+    assert list((harness / "site" / "templates").iterdir()) and list((harness / "site" / "static").iterdir())
     assert list((PACKAGES["quantspec_conformance"] / "schemas").glob("*.json"))
     assert all((path / "py.typed").exists() for path in PACKAGES.values())
 

@@ -43,6 +43,8 @@ DTYPES: dict[str, tuple[int, np.dtype[Any]]] = {
     "f64": (16, np.dtype(np.float64)),
     "i32": (8, np.dtype(np.int32)),
 }
+#: Entries that name a type and are no tensor of it.
+WORDS = ("type", "tensor", "to")
 EXAMPLE_ID = re.compile(r"doc\.[a-z]+\.[a-z0-9]+(-[a-z0-9]+)*")
 _OPENS = re.compile(r"(`{3,})\{example\}\s*(.*?)\s*")
 _DTYPE = re.compile(r"([a-z]+[0-9]+)(?:\[([0-9,]*)\])?")
@@ -113,11 +115,11 @@ class Example:
         return f"{self.page}:{self.line}" if self.page else self.id
 
 
-def _entry(content: str, remark: str, where: str) -> Entry:
-    """A tensor where the content opens with a dtype, words otherwise."""
+def _entry(name: str, content: str, remark: str, where: str) -> Entry:
+    """A tensor where the content opens with a dtype, words otherwise and where the name says so."""
     first, *rest = content.split() or [""]
     match = _DTYPE.fullmatch(first)
-    if match is None or match[1] not in DTYPES:
+    if match is None or match[1] not in DTYPES or name in WORDS:
         return Entry(" ".join([first, *rest]), remark)
     digits, _ = DTYPES[match[1]]
     if any(not re.fullmatch(rf"[0-9A-F]{{{digits}}}", token) for token in rest):
@@ -165,7 +167,7 @@ def parse_body(example_id: str, body: Sequence[str], *, page: str = "", line: in
         elif name in current:
             raise ExampleError(f"{where}: {name} stands twice")
         else:
-            current[name] = _entry(content, remark, f"{where}: {name}")
+            current[name] = _entry(name, content, remark, f"{where}: {name}")
     shows = tuple(heads.get("shows", "").split())
     wrong = [rule_id for rule_id in shows if not RULE_ID.fullmatch(rule_id)]
     if wrong or not heads.get("do") or not gives:

@@ -12,15 +12,9 @@ import pytest
 import quantspec as qs
 from quantspec.stores import STORES
 from quantspec_conformance.errors import DamagedError
-from quantspec_conformance.site import tables
-from quantspec_conformance.site.combinations import (
-    DEFINING,
-    MODES,
-    Combination,
-    combinations,
-    rule_set,
-    scale_choices,
-)
+from quantspec_conformance.site import combination_pages, differences, rule_index, sources
+from quantspec_conformance.site.combinations import MODES, Combination, combinations, rule_set, scale_choices
+from quantspec_conformance.site.probes import DEFINING
 from quantspec_conformance.spec import rule_key, rules
 
 MXFP4, NVFP4 = "e2m1.packed_native_0.b32-ue8m0", "e2m1.packed_native_0.b16-ue4m3.t-f32"
@@ -66,7 +60,9 @@ def faults(pages: dict[str, str], records: tuple[Combination, ...]) -> list[str]
     cells, sets = described(pages["combinations"]), sets_of(pages["combinations-sets"])
     wrong = []
     for row in records:
-        cell = cells.pop((row.value, row.mode, row.store, tables.choice_label(row.tensor, row.block)), "missing")
+        cell = cells.pop(
+            (row.value, row.mode, row.store, combination_pages.choice_label(row.tensor, row.block)), "missing"
+        )
         if cell != row.refused_by and sets.get(cell, (0, ()))[1] != row.rules:
             wrong.append(f"{row}: {cell}")
     used = Counter(described(pages["combinations"]).values())
@@ -124,7 +120,7 @@ def test_sets_of_known_schemes(scheme: str, has: str, lacks: str) -> None:
 
 
 def test_the_pages_say_what_the_records_say() -> None:
-    pages = tables.combination_pages()
+    pages = combination_pages.pages()
     assert faults(pages, combinations()) == []
     assert len(described(pages["combinations"])) == 2310
     numbers = [int(anchor) for anchor, name, *_ in SET.findall(pages["combinations-sets"]) if anchor == name]
@@ -135,7 +131,7 @@ def test_the_pages_say_what_the_records_say() -> None:
 
 
 def test_the_parts_of_a_set_add_up_to_it() -> None:
-    page = tables.combination_pages()["combinations-sets"]
+    page = combination_pages.pages()["combinations-sets"]
     parts = {
         name: set(RULE_IDS.findall(own))
         for kind in ("value and mode", "scale choice")
@@ -146,7 +142,7 @@ def test_the_parts_of_a_set_add_up_to_it() -> None:
 
 
 def test_liar_two_cells_exchanged() -> None:
-    pages = tables.combination_pages()
+    pages = combination_pages.pages()
     line = next(line for line in pages["combinations"].splitlines() if line.startswith("| `b-ue4m3 t-f32`"))
     cells = line.split(" | ")
     cells[1], cells[4] = cells[4], cells[1]
@@ -155,38 +151,38 @@ def test_liar_two_cells_exchanged() -> None:
 
 
 def test_liar_a_rule_left_out_of_a_set() -> None:
-    pages = tables.combination_pages()
+    pages = combination_pages.pages()
     pages["combinations-sets"] = pages["combinations-sets"].replace("QNT-4, QNT-6", "QNT-6", 1)
     assert len(faults(pages, combinations())) > 0
 
 
 def test_liar_a_combination_left_out_and_one_that_has_its_own_rules() -> None:
     found = combinations()
-    assert len(faults(tables.combination_pages(), found[1:])) == 1
+    assert len(faults(combination_pages.pages(), found[1:])) == 1
     odd = (replace(found[0], rules=(*found[0].rules, "OPS-1")), *found[1:])
     with pytest.raises(DamagedError, match="not those of its value"):
-        tables.combination_pages(odd)
+        combination_pages.pages(odd)
 
 
-def differing(page: str, pair: tables.Pair) -> list[str]:
+def differing(page: str, pair: differences.Pair) -> list[str]:
     """Numbers of a pair's example that the page does not give as the reference does."""
     wrong = []
-    sides = [qs.quantize(tables.EXAMPLE, scheme) for _, scheme in (pair.left, pair.right)]
+    sides = [qs.quantize(differences.EXAMPLE, scheme) for _, scheme in (pair.left, pair.right)]
     table = [row for row in rows(section(page, pair.title).split("The example")[1]) if len(row) == 5]
-    assert len(table) == tables.EXAMPLE.size
+    assert len(table) == differences.EXAMPLE.size
     for i, (x, *cells) in enumerate(table):
-        if np.float32(x) != tables.EXAMPLE.reshape(-1)[i]:
+        if np.float32(x) != differences.EXAMPLE.reshape(-1)[i]:
             wrong.append(x)
         for q, code, back in zip(sides, cells[::2], cells[1::2], strict=True):
             value = qs.dequantize(q).reshape(-1)[i]
             if int(code, 16) != q.codes.reshape(-1)[i] or np.float32(back).tobytes() != value.tobytes():
                 wrong.append(f"{x}: {code} {back}")
-    return wrong + [q.scheme.text for q in sides if f"`{qs.to_bytes(q).hex(' ')}`" not in section(page, pair.title)]
+    return wrong + [q.scheme.text for q in sides if f"`{qs.to_bytes(q).hex(' ').upper()}`" not in section(page, pair.title)]
 
 
-@pytest.mark.parametrize("pair", tables.PAIRS, ids=lambda pair: pair.title)
-def test_differences(pair: tables.Pair) -> None:
-    page = tables.difference_pages()["differences"]
+@pytest.mark.parametrize("pair", differences.PAIRS, ids=lambda pair: pair.title)
+def test_differences(pair: differences.Pair) -> None:
+    page = differences.pages()["differences"]
     assert differing(page, pair) == []
     text = section(page, pair.title)
     left, right = set(rule_set(pair.left[1].text)), set(rule_set(pair.right[1].text))
@@ -196,12 +192,12 @@ def test_differences(pair: tables.Pair) -> None:
 
 
 def test_liar_one_number_of_an_example() -> None:
-    page, pair = tables.difference_pages()["differences"], tables.PAIRS[0]
+    page, pair = differences.pages()["differences"], differences.PAIRS[0]
     assert len(differing(page.replace("| 0.3 | 01 |", "| 0.3 | 02 |", 1), pair)) == 1
 
 
 def test_rule_index() -> None:
-    page = tables.rule_pages()["rules"]
+    page = rule_index.pages()["rules"]
     listed, axes = page.split("\n## By policy axis\n")
     assert [row[0] for row in rows(listed)] == list(rules())
     assert {(axis, rule) for axis, ids in rows(axes) for rule in RULE_IDS.findall(ids)} == {
@@ -210,7 +206,7 @@ def test_rule_index() -> None:
 
 
 def test_source_pages_have_an_anchor_a_line() -> None:
-    pages = tables.source_pages()
+    pages = sources.pages()
     modules = sorted(Path(qs.__file__).parent.glob("*.py"))
     assert pages.keys() == {f"source/{path.stem}" for path in modules} | {"source/index"}
     for path in modules:
@@ -221,6 +217,7 @@ def test_source_pages_have_an_anchor_a_line() -> None:
 
 
 def test_every_page_begins_with_its_title() -> None:
-    for name, page in tables.pages().items():
+    made = combination_pages.pages() | differences.pages() | rule_index.pages() | sources.pages()
+    for name, page in made.items():
         assert page.startswith("# ") and page.endswith("\n"), name
         assert "\u2014" not in page, name

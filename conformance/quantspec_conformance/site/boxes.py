@@ -93,8 +93,8 @@ def _short(line: str) -> str:
     """The number at the end of a pattern's line: no plus sign, and `≈` where the decimals are not all of it."""
     text = line.split("  ")[-1].strip()
     text = text if text.startswith("+I") else text.removeprefix("+")
-    rounded, _, exactly = text.partition(" (0x")
-    return f"≈{rounded}" if exactly else text
+    rounded, _, exactly = text.partition(" (")
+    return f"≈{rounded}" if exactly.lstrip("-").startswith("0x") else text
 
 
 def rows(tensor: Tensor) -> list[list[int]]:

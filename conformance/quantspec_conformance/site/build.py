@@ -15,10 +15,12 @@ __all__ = ["assemble", "build", "generated"]
 
 def generated() -> dict[str, str]:
     """Every generated page by name."""
-    from . import pages, tables
+    from . import combination_pages, differences, pages, rule_index, sources
 
     found = {"decisions/index": decision_index()}
-    for more in (pages.pages(), tables.pages()):
+    for more in (
+        pages.pages(), combination_pages.pages(), differences.pages(), rule_index.pages(), sources.pages()
+    ):  # fmt: skip
         twice = sorted(found.keys() & more.keys())
         if twice:
             raise DamagedError(f"two generators make the page {twice[0]}")

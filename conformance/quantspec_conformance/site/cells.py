@@ -8,9 +8,13 @@ import numpy as np
 
 from .. import patterns
 
-__all__ = ["as_float32", "binary32", "code_name", "decimal", "exactly", "hexadecimal_float", "shortest", "table"]
+__all__ = [
+    "Fact", "as_float32", "binary32", "code_name", "decimal", "exactly", "hexadecimal_float", "shortest", "table",
+]  # fmt: skip
 
 LONGEST = 20
+#: A name, the value, the rules.
+Fact = tuple[str, str, str]
 
 
 def decimal(value: Fraction | float) -> str:

@@ -17,6 +17,23 @@ __all__ = ["link_document"]
 CLOSED = (nodes.reference, nodes.literal, nodes.literal_block, nodes.raw, nodes.math, nodes.math_block, nodes.title,
           addnodes.pending_xref, nodes.rubric)  # fmt: skip
 NO_TERMS = (nodes.term, nodes.table)
+#: Terms that everyday English uses in other senses too (the verb stores, lower case): their first uses are not linked.
+EVERYDAY = {
+    "case",
+    "cases",
+    "claim",
+    "claims",
+    "stores",
+    "split",
+    "swap",
+    "swaps",
+    "swapped",
+    "size",
+    "sizes",
+    "index",
+    "raw",
+    "h",
+}
 #: Boxes of these classes are dense already.
 DENSE = {"qs-example", "qs-level", "qs-facts"}
 
@@ -92,7 +109,7 @@ def _target(
         page = rendered().get(word)
         return (None if page is None or word in seen else (page[0], word)), "qs-ruleref"
     key = " ".join(word.lower().split())
-    place = terms.get(key)
+    place = None if key in EVERYDAY else terms.get(key)
     if place is None or not use_terms or place[1] in seen:
         return None, ""
     seen.add(place[1])

@@ -52,6 +52,15 @@ MX_NAN = (
 MX_STORE = (
     "Scales follow all values, row-major (LAY-1, LAY-3): no tiles of 128 x 4 as NVIDIA's kernels read, no ggml blocks."
 )
+#: What both MXFP6 have after their first line.
+MXFP6 = (
+    "Four codes take three bytes, lowest bits first (PAK-1, PAK-4). PTX wants a byte a code, torchao has both, HIP puts 32 "
+    "codes in 24 bytes.",
+    "NaN becomes +0 (VAL-10); PTX writes the largest number, ml_dtypes a zero with the sign turned round. "
+    f"Decision {NAN}.",
+    MX_NAN,
+    MX_STORE,
+)
 
 _ROWS = (
     NamedFormat(
@@ -78,12 +87,7 @@ _ROWS = (
         (
             "OCP MX 1.0 takes 2^(floor(log2 amax) - 4) as scale: amax 30 gets scale 1 and clips to 28. Here amax / 28 is rounded "
             f"up (SCL-6, SCL-8): scale 2. Decision {UP}.",
-            "Four codes take three bytes, lowest bits first (PAK-1, PAK-4). PTX wants a byte a code, torchao has both, HIP puts 32 "
-            "codes in 24 bytes.",
-            "NaN becomes +0 (VAL-10); PTX writes the largest number, ml_dtypes a zero with the sign turned round. "
-            f"Decision {NAN}.",
-            MX_NAN,
-            MX_STORE,
+            *MXFP6,
         ),
     ),
     NamedFormat(
@@ -93,12 +97,7 @@ _ROWS = (
         (
             "OCP MX 1.0 takes 2^(floor(log2 amax) - 2) as scale: amax 7.8 gets scale 1 and clips to 7.5. Here amax / 7.5 is "
             f"rounded up (SCL-6, SCL-8): scale 2. Decision {UP}.",
-            "Four codes take three bytes, lowest bits first (PAK-1, PAK-4). PTX wants a byte a code, torchao has both, HIP puts 32 "
-            "codes in 24 bytes.",
-            "NaN becomes +0 (VAL-10); PTX writes the largest number, ml_dtypes a zero with the sign turned round. "
-            f"Decision {NAN}.",
-            MX_NAN,
-            MX_STORE,
+            *MXFP6,
         ),
     ),
     NamedFormat(

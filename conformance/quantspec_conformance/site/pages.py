@@ -5,10 +5,8 @@ A page is a row of a table put through a template; all that depends on bits is a
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import quantspec
 from quantspec import SCALES, STORES, VALUES, ScaleType, Scheme, Store, ValueFormat
@@ -16,19 +14,14 @@ from quantspec.packing import stored_axes
 from quantspec.stores import StoreKind
 
 from . import drawings, scales, values
-from .cells import decimal, table
+from .cells import Fact, decimal, table
 from .holders import row_of_width
 from .named_formats import NAMED_FORMATS, NamedFormat
+from .render import render
 from .worked import NUMBERS, work
 
 __all__ = ["format_pages", "pages", "scale_pages", "store_pages", "value_pages"]
 
-_templates = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    undefined=StrictUndefined,
-    keep_trailing_newline=True,
-    autoescape=False,
-)
 SMALL, CUBE, CUBE_BITS = (2, 5), (2, 3, 5), 4
 SIDE = 4096
 
@@ -38,23 +31,19 @@ def pages() -> dict[str, str]:
     return value_pages() | scale_pages() | store_pages() | format_pages()
 
 
-def _render(template: str, **fields: object) -> str:
-    return _templates.get_template(f"{template}.md.jinja").render(**fields)
-
-
 def _figure(svg: str) -> str:
     """A drawing, as raw HTML."""
     return f'```{{raw}} html\n<div class="qs-figure">{svg}</div>\n```'
 
 
-def _facts(facts: Iterable[tuple[str, str, str]]) -> str:
+def _facts(facts: Iterable[Fact]) -> str:
     return table(["fact", "value", "rules"], facts)
 
 
 def _index(folder: str, title: str, text: str, header: list[str], rows: Mapping[str, list[str]]) -> dict[str, str]:
     """The index of a folder: a table whose first column links, and the pages for the site's tree."""
     linked = [[f"[{cells[0]}]({page}.md)", *cells[1:]] for page, cells in rows.items()]
-    text = _render("index", title=title, text=text, table=table(header, linked), pages=list(rows))
+    text = render("index", title=title, text=text, table=table(header, linked), pages=list(rows))
     return {f"{folder}/index": text}
 
 
@@ -73,7 +62,7 @@ def value_pages() -> dict[str, str]:
 
 
 def _value_page(row: ValueFormat) -> str:
-    return _render(
+    return render(
         "value", name=row.name, description=values.description(row), drawing=_figure(drawings.value_layout(row)),
         facts=_facts(values.facts(row)), rules=values.value_rules(row), integer=row.is_integer, codes=values.code_table(row),
     )  # fmt: skip
@@ -96,7 +85,7 @@ def scale_pages() -> dict[str, str]:
 
 
 def _scale_page(scale: ScaleType) -> str:
-    return _render(
+    return render(
         "scale", name=scale.name, description=scales.description(scale), drawing=_figure(drawings.scale_layout(scale)),
         facts=_facts(scales.facts(scale)), rules=scales.scale_rules(scale), landmarks=scales.landmarks(scale),
         roundings=scales.rounding_table(scale), codes=scales.code_table(scale),
@@ -127,10 +116,10 @@ def _store_page(kind: StoreKind) -> str:
     ]
     words = "packs codes into words, along an axis that its number counts from the innermost"
     swap = "The axis counts from the innermost. It changes places with the innermost axis, the others stay (PAK-2)."
-    return _render(
-        "store", name=f"`{kind.name}`",
+    return render(
+        "store", name=kind.name,
         description=f"`{kind.name}` {words if kind.packed else 'keeps a byte a code and has no packed axis'}.",
-        facts=table(["width of a code", "bytes a word", "codes a word", "bits a field", "unused bits a word"], facts),
+        facts=table(["width of a code", "bytes a word", "codes a word", "bits stored for a code", "unused bits a word"], facts),
         small=f"A {_shape(SMALL)} tensor{', packed along its innermost axis' * kind.packed}.",
         widths=[_width_map(kind, bits) for bits in kind.words],
         axes_title="The packed axis" if kind.packed else "Three axes",
@@ -191,7 +180,7 @@ def _format_page(named: NamedFormat) -> str:
         ["bits an element", decimal(_bits_an_element(scheme))],
         [f"bytes of {SIDE} x {SIDE} elements", f"{quantspec.byte_count(scheme, (SIDE, SIDE)):,}"],
     ]
-    return _render(
+    return render(
         "format", title=named.title, means=named.means, scheme=scheme.text, members=_members(scheme),
         size=table(["measure", "value"], size),
         count=count, drawing=_figure(drawings.scheme_bytes(record)), has_block=scheme.block is not None,

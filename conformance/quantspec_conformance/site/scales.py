@@ -10,11 +10,10 @@ import quantspec
 from quantspec import ScaleError, ScaleType
 
 from .. import patterns
-from .cells import as_float32, binary32, code_name, decimal, exactly, hexadecimal_float, table
+from .cells import Fact, as_float32, binary32, code_name, decimal, exactly, hexadecimal_float, table
 
 __all__ = ["code_table", "description", "facts", "landmarks", "rounding_table", "scale_rules"]
 
-Fact = tuple[str, str, str]
 PLAIN = (0.0, 0.001, 0.3, 5.0, 100.0)
 AWKWARD = (-0.0, -1.0, -0.3, np.inf, -np.inf, np.nan)
 
@@ -159,7 +158,7 @@ def _samples(scale: ScaleType) -> Iterator[tuple[str, np.float32]]:
     exact = [
         ("half the smallest", smallest / 2), ("1.5 times the smallest", smallest * 3 / 2),
         ("tie above 1", (steps[0] + steps[1]) / 2), ("the next tie", (steps[1] + steps[2]) / 2),
-        ("half a step above the largest", top + half), ("twice that", top + 2 * half),
+        ("half of the last step above the largest", top + half), ("the last step above the largest", top + 2 * half),
     ]  # fmt: skip
     yield from (("", np.float32(number)) for number in PLAIN)
     for remark, number in exact:

@@ -10,11 +10,9 @@ from quantspec import TABLES, Scheme, ValueFormat
 
 from .. import patterns
 from ..families import legal_codes
-from .cells import as_float32, code_name, decimal, exactly, hexadecimal_float, table
+from .cells import Fact, as_float32, code_name, decimal, exactly, hexadecimal_float, table
 
 __all__ = ["code_table", "description", "facts", "saturation", "value_rules"]
-
-Fact = tuple[str, str, str]
 
 
 def description(row: ValueFormat) -> str:
@@ -166,5 +164,5 @@ def _remarks(row: ValueFormat, code: int, own: float) -> str:
     if own == 0:
         return "-0" if np.signbit(own) else "+0"
     if magnitude == row.largest_code:
-        return "largest finite"
+        return "largest magnitude"
     return "subnormal" if magnitude < 1 << row.mantissa_bits else ""
