@@ -177,7 +177,9 @@ def differing(page: str, pair: differences.Pair) -> list[str]:
             value = qs.dequantize(q).reshape(-1)[i]
             if int(code, 16) != q.codes.reshape(-1)[i] or np.float32(back).tobytes() != value.tobytes():
                 wrong.append(f"{x}: {code} {back}")
-    return wrong + [q.scheme.text for q in sides if f"`{qs.to_bytes(q).hex(' ').upper()}`" not in section(page, pair.title)]
+    return wrong + [
+        q.scheme.text for q in sides if f"`{qs.to_bytes(q).hex(' ').upper()}`" not in section(page, pair.title)
+    ]
 
 
 @pytest.mark.parametrize("pair", differences.PAIRS, ids=lambda pair: pair.title)
