@@ -189,7 +189,7 @@ def test_differences(pair: differences.Pair) -> None:
     text = section(page, pair.title)
     left, right = set(rule_set(pair.left[1].text)), set(rule_set(pair.right[1].text))
     assert set(re.findall(r"^- ([A-Z]{3}-\d+) ", text, re.M)) == left ^ right
-    sizes = [f"{qs.byte_count(scheme, (4096, 4096)):,}".replace(",", " ") for _, scheme in (pair.left, pair.right)]
+    sizes = [f"{qs.byte_count(scheme, (4096, 4096)):,}" for _, scheme in (pair.left, pair.right)]
     assert (f"| {sizes[0]} | {sizes[1]} |" in text) == (sizes[0] != sizes[1])
 
 
