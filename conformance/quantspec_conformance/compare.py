@@ -16,7 +16,7 @@ from quantspec import Scheme
 from .chain import Broken, Refused, Result
 from .wire import bits
 
-__all__ = ["EXPECTED", "OUTCOMES", "Difference", "Mismatch", "Outcome", "compare"]
+__all__ = ["EXPECTED", "OUTCOMES", "SHAPE_RULES", "Difference", "Mismatch", "Outcome", "compare", "kind_of"]
 
 Status = Literal[
     "pass", "refused", "fail", "reject-missing", "wrong-error", "unsupported", "error", "crash", "timeout", "notrun"
@@ -175,7 +175,7 @@ def _part(
         Difference(tuple(map(int, index)), int(flat), int(left[tuple(index)]), int(right[tuple(index)]))
         for index, flat in zip(where[:keep], flats[:keep], strict=True)
     )
-    kind, rule = _kind(part, left, right, differs, scheme, shape)
+    kind, rule = kind_of(part, left, right, differs, scheme, shape)
     return Mismatch(step, part, kind, "", len(flats), left.size, first, rule)
 
 
@@ -189,7 +189,7 @@ def saturation_text(report: npt.NDArray[Any]) -> str:
     )
 
 
-def _kind(
+def kind_of(
     part: str,
     left: npt.NDArray[Any],
     right: npt.NDArray[Any],

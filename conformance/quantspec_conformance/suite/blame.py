@@ -1,0 +1,137 @@
+"""Which rule a wrong bit broke: the law is run again with tracing, and elements that differ are compared with those that do not."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from quantspec import QuantspecError, Scheme
+from quantspec.packing import stored_axes
+
+from ..implementations.law import Told, tell
+from .case import Case
+
+__all__ = ["Blame", "blame", "element_of", "usual_rule"]
+
+SAMPLE = 256
+#: Operation -> areas whose rules fix its results, and the rule that is named where none stands out.
+_AREAS: dict[str, tuple[tuple[str, ...], str]] = {
+    "encode": (("VAL-", "QNT-7", "QNT-8"), "VAL-6"),
+    "decode": (("VAL-", "QNT-11", "SCH-4"), "VAL-12"),
+    "encode_scale": (("SCL-",), "SCL-15"),
+    "decode_scale": (("SCL-", "QNT-11"), "SCL-1"),
+    "dequantize": (("QNT-", "VAL-", "SCL-14", "SCL-18"), "QNT-9"),
+    "pack": (("PAK-",), "PAK-4"),
+    "unpack": (("PAK-", "VAL-4"), "PAK-4"),
+    "to_bytes": (("LAY-", "PAK-"), "LAY-1"),
+    "split": (("LAY-", "PAK-", "VAL-4"), "LAY-6"),
+    "scheme": (("SCH-",), "SCH-15"),
+    "to_burn": (("SCH-",), "SCH-17"),
+    "size": (("LAY-", "PAK-"), "LAY-1"),
+}
+_QUANTIZE = {
+    "scale_codes": (("SCL-", "BLK-"), "SCL-8"),
+    "tensor_scale_code": (("SCL-", "BLK-"), "SCL-8"),
+    "codes": (("QNT-", "VAL-"), "QNT-5"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """The rule that the differences point to, the rules that fixed the first of them, what they share, counts by rule."""
+
+    rule: str
+    rules: tuple[str, ...]
+    pattern: str
+    buckets: dict[str, int]
+
+
+def _scheme(case: Case) -> Scheme | None:
+    table = case.inputs.get("table")
+    try:
+        return Scheme.parse(case.words["scheme"], tables=[] if table is None else [table.array()])
+    except (KeyError, QuantspecError):
+        return None
+
+
+def element_of(case: Case, part: str, index: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The element of the tensor that an entry of a part belongs to: itself, its block's or its word's first. None: unknown."""
+    if part in ("codes", "y") or case.op in ("encode_scale", "decode_scale"):
+        return index
+    scheme = _scheme(case)
+    if scheme is None:
+        return None
+    shape = next((case.inputs[name].shape for name in ("x", "codes") if name in case.inputs), None)
+    if part == "scale_codes" and scheme.block is not None and shape is not None and len(index) == len(shape):
+        return tuple(i * extent for i, extent in zip(index, scheme.extents(len(shape)), strict=True))
+    if part == "words" and shape:
+        per_word = scheme.store.codes_per_word(scheme.value.bits)
+        stored = (*index[:-1], min(index[-1] * per_word, shape[scheme.packed_axis(len(shape))] - 1))
+        return tuple(stored[axis] for axis in stored_axes(scheme, len(shape)))
+    return None
+
+
+def _spread(total: int) -> Iterable[int]:
+    return np.unique(np.linspace(0, total - 1, min(total, SAMPLE)).astype(int)).tolist() if total else []
+
+
+def blame(case: Case, part: str, flats: Sequence[int], told: Told | None = None) -> Blame:
+    """The rule that entries at these flat positions of a part point to."""
+    areas, usual = (_QUANTIZE if case.op in ("quantize", "requantize") else {}).get(part, _areas(case.op))
+    told = tell(case.request) if told is None else told
+    expected = case.outputs[part]
+    shape = expected.shape
+
+    def rules(flat: int) -> tuple[str, ...]:
+        index = tuple(int(i) for i in np.unravel_index(flat, shape)) if shape else ()
+        element = element_of(case, part, index)
+        return tuple(rule for rule in told.trace.rules(element) if rule.startswith(areas))
+
+    wrong = {int(flats[i]): None for i in _spread(len(flats))}
+    try:
+        fired = {flat: set(rules(flat)) for flat in wrong}
+        first = rules(int(flats[0]))
+        others = [set(rules(flat)) for flat in _spread(len(expected.patterns)) if flat not in wrong]
+    except QuantspecError:
+        return Blame(usual, (usual,), "", {})
+    rule, pattern = _telling(list(fired.values()), others)
+    chosen = rule or (usual if usual in first or not first else _narrowest(first, usual))
+    return Blame(chosen, first if chosen in first else (*first, chosen), pattern, _buckets(fired.values(), others))
+
+
+def _areas(op: str) -> tuple[tuple[str, ...], str]:
+    return _AREAS.get(op, (("OPS-", "LAY-", "PAK-"), _of_operation(op)))
+
+
+def usual_rule(op: str) -> str:
+    """The rule that is named for an operation where nothing else stands out."""
+    return _areas(op)[1]
+
+
+def _of_operation(op: str) -> str:
+    """The rule that defines a layout operation."""
+    order = ("permute", "slice", "take", "select", "flip", "expand", "concatenate", "reshape")
+    return f"OPS-{order.index(op) + 2}" if op in order else "OPS-12"
+
+
+def _narrowest(first: Sequence[str], usual: str) -> str:
+    return first[-1] if first else usual
+
+
+def _telling(fired: Sequence[set[str]], others: Sequence[set[str]]) -> tuple[str, str]:
+    """The rule that fires for every differing element and most rarely for the rest; and that in words."""
+    shared = set.intersection(*fired) if fired else set()
+    counts = {rule: sum(rule in rest for rest in others) for rule in shared}
+    telling = {rule: count for rule, count in counts.items() if count < len(others)}
+    if not telling:
+        return "", ""
+    rule = min(telling, key=lambda name: (telling[name], name))
+    share = 100 * telling[rule] / len(others)
+    return rule, f"{rule} fires for every differing element looked at, and for {share:.0f} % of the others"
+
+
+def _buckets(fired: Iterable[set[str]], others: Sequence[set[str]]) -> dict[str, int]:
+    """Differing elements by the rules that fire for them and not for everything."""
+    always = set.intersection(*others) if others else set()
+    return dict(Counter(" ".join(sorted(rules - always)) or "-" for rules in fired).most_common(8))
