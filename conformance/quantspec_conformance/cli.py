@@ -1,20 +1,15 @@
-"""The command `quantspec`: run, devices, explain, rules, vectors.
+"""The command `quantspec`: run, devices, explain, rules, vectors; the commands about the suite are in `suitecli`.
 
 Exit codes: 0 as expected, 1 an unexpected outcome, 2 usage, 3 no usable device, 4 the suite is damaged, 141 the reader of the
 report left.
 """
 
-import errno
-import functools
 import json
 import math
-import os
 import re
 import sys
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any
 
 try:
     import click
@@ -25,23 +20,26 @@ except ModuleNotFoundError as missing:
 
 import quantspec
 
-from .errors import DeviceError, HarnessError, UsageError
-from .outside import printable
+from . import suitecli
+from .errors import DeviceError, UsageError
+from .guard import guarded
 
 __all__ = ["main"]
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 SEED = click.IntRange(0, 2**63 - 1)
 FIRST = click.IntRange(0, 1000)
 SECONDS = click.FloatRange(0.1)
-NEWLINE = "\n"
-READER_LEFT = 141
-UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 FILE = click.Path(path_type=Path)
 
-RUN_HELP = """Run devices against the reference, bit for bit.
+#: Options of `run` that only the matrix has, and those that only the suite has with their defaults.
+MATRIX_ONLY = {
+    "devices": "--device", "only": "--only", "case": "--case", "quick": "--quick", "json_file": "--json",
+    "build_options": "--build-option", "tensor": "--tensor", "name": "--name", "max_elements": "--max-elements",
+}  # fmt: skip
+SUITE_ONLY: dict[str, Any] = {"select": "", "level": 0, "profile": "", "expect": None, "out": None, "repeat": 0.02}
+
+RUN_HELP = """Run devices against the reference, bit for bit; or, with --impl, the
+suite on an implementation in any language.
 
 \b
 The matrix: 11 values x 7 stores x 35 scale choices (2695 schemes), and lookup
@@ -68,48 +66,6 @@ its name; `reference` is the law itself, `py:FILE.py:CLASS` an adapter.
 """
 
 
-def _fail(error: HarnessError) -> NoReturn:
-    with suppress(OSError):
-        click.echo(f"quantspec: {printable(str(error), keep=NEWLINE)}", err=True)
-    sys.exit(error.exit_code)
-
-
-def _unwritable(error: OSError) -> NoReturn:
-    """End where stdout takes no more: 141, as a shell says of SIGPIPE, where its reader left; a usage error otherwise."""
-    with suppress(OSError, ValueError):  # what is still buffered would fail again at the end of the process
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if error.errno == errno.EPIPE:
-        sys.exit(READER_LEFT)
-    _fail(UsageError(f"cannot write the report: {error.strerror}"))
-
-
-def _flush() -> None:
-    if sys.stdout is not None:  # None where the process was started without one
-        sys.stdout.flush()
-
-
-def guarded(command: Callable[P, R]) -> Callable[P, R]:
-    """End with the exit code of a fault of the harness, its message on stderr and no traceback."""
-
-    @functools.wraps(command)
-    def inner(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            try:
-                return command(*args, **kwargs)
-            finally:
-                _flush()
-        except OSError as error:
-            if error.errno not in UNWRITABLE:
-                raise
-            _unwritable(error)
-        except HarnessError as error:
-            _fail(error)
-        except quantspec.QuantspecError as error:
-            _fail(UsageError(str(error)))
-
-    return inner
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(quantspec.__version__, prog_name="quantspec")
 def main() -> None:
@@ -120,13 +76,49 @@ def main() -> None:
     """
 
 
-def _finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    if not math.isfinite(value):
+def _finite(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):
         raise click.BadParameter(f"{value} is no number of seconds")
     return value
 
 
+def _suite(options: dict[str, Any]) -> int:
+    """`run --impl`: the suite instead of the matrix."""
+    from .suitecommand import SuiteOptions, run_suite_command
+
+    for name, flag in MATRIX_ONLY.items():
+        if options[name]:
+            raise UsageError(
+                f"{flag} is for devices and the matrix; with --impl: --select, --level, --profile, --expect, --out"
+            )
+    return run_suite_command(
+        SuiteOptions(
+            address=options["impl"],
+            select=options["select"],
+            level=options["level"],
+            profile=options["profile"],
+            expect=options["expect"],
+            out=options["out"],
+            timeout=10.0 if options["timeout"] is None else options["timeout"],
+            repeat=options["repeat"],
+            seed=options["seed"],
+            first=options["first"],
+        )
+    )
+
+
 @main.command(help=RUN_HELP)
+@click.option(
+    "--impl", metavar="ADDRESS", help="Run the suite on an implementation: exec:CMD, py:FILE.py:CLASS, opencl:N, ..."
+)
+@click.option("--select", default="", metavar="EXPR", help="With --impl: cases, for example 'op:encode value:e2m1'.")
+@click.option("--level", type=click.IntRange(0, 2), default=0, help="With --impl: levels up to this one.  [default: 0]")
+@click.option(
+    "--profile", default="", metavar="NAME", help="With --impl: a must-run list, and whether its claim holds."
+)
+@click.option("--expect", type=FILE, metavar="FILE", help="With --impl: expectations (TOML), strict both ways.")
+@click.option("--out", type=FILE, metavar="FILE", help="With --impl: write the result, a line a case, as it comes.")
+@click.option("--repeat", type=click.FloatRange(0, 1), default=0.02, help="With --impl: share of cases asked twice.")
 @click.option("--device", "devices", multiple=True, metavar="SPEC", help="What to run; repeatable. Default: all.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Schemes, by a glob on their text: 'e2m1.*'; repeatable.")
 @click.option("--case", "case", metavar="ID", help="Run one case, scheme/shape/family, with every step.")
@@ -142,15 +134,21 @@ def _finite(context: click.Context, parameter: click.Parameter, value: float) ->
     "--timeout",
     type=SECONDS,
     callback=_finite,
-    default=60.0,
-    show_default=True,
-    help="Seconds of silence that put a device out.",
+    default=None,
+    help="Seconds of silence that put a device out, or a request of --impl.  [default: 60, 10]",
 )
 @guarded
 def run(**options: Any) -> None:
+    if options["impl"] is not None:
+        sys.exit(_suite(options))
     from .command import run_command
 
-    sys.exit(run_command(**options))
+    for name in SUITE_ONLY:
+        if options[name] != SUITE_ONLY[name]:
+            raise UsageError(f"--{name} goes with --impl")
+    timeout = 60.0 if options["timeout"] is None else options["timeout"]
+    rest = {name: value for name, value in options.items() if name not in ("impl", "timeout", *SUITE_ONLY)}
+    sys.exit(run_command(**rest, timeout=timeout))
 
 
 @main.command()
@@ -235,7 +233,12 @@ def rules(words: tuple[str, ...], level: str | None, as_json: bool) -> None:
         out.print(Text(line), soft_wrap=True)
 
 
-@main.command()
+@main.group()
+def vectors() -> None:
+    """The cases as files for other languages, and the one generator that writes them."""
+
+
+@vectors.command("doc")
 @click.option("--write", is_flag=True, help="Write the file; without it, say what is not current (exit code 1).")
 @click.option(
     "--reviewed", multiple=True, metavar="RULE", help="Its text changed and its cases were looked at; repeatable."
@@ -244,8 +247,8 @@ def rules(words: tuple[str, ...], level: str | None, as_json: bool) -> None:
     "--retire", nargs=2, multiple=True, metavar="ID REASON", help="A case that falls away; its id stays taken."
 )
 @guarded
-def vectors(write: bool, reviewed: tuple[str, ...], retire: tuple[tuple[str, str], ...]) -> None:
-    """The worked examples of the spec as cases for other languages: vectors/doc.json.
+def vectors_doc(write: bool, reviewed: tuple[str, ...], retire: tuple[tuple[str, str], ...]) -> None:
+    """The worked examples of the spec: vectors/doc.json.
 
     Every case holds what is given and what follows, as bits, and the digest of each rule that it shows. A rule whose text
     changed asks for a review of its cases; an id that falls away is retired with a reason and never used again.
@@ -258,10 +261,50 @@ def vectors(write: bool, reviewed: tuple[str, ...], retire: tuple[tuple[str, str
     known = doccases.load() if path.exists() else None
     if write:
         content = doccases.make(known, reviewed=reviewed, retire=dict(retire))
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(doccases.text_of(content), "utf-8", newline="\n")
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(doccases.text_of(content), "utf-8", newline="\n")
+        except OSError as error:
+            raise UsageError(f"{str(path)!r} cannot be written: {error.strerror}") from None
         click.echo(f"{len(content['cases'])} cases, {len(content['retired'])} retired, written to {path}")
     problems = doccases.differences(doccases.load())
     for problem in problems:
         click.echo(problem)
     sys.exit(1 if problems else 0)
+
+
+@vectors.command("suites")
+@click.option("--write", is_flag=True, help="Write the shipped levels, 0 and 1; without it, say what is not current.")
+@click.option("--out", type=FILE, metavar="DIR", help="Write into this folder instead, with any --level.")
+@click.option(
+    "--level", "levels", type=click.IntRange(0, 2), multiple=True, help="With --out; repeatable.  [default: 0 1]"
+)
+@click.option(
+    "--retire", nargs=2, multiple=True, metavar="ID REASON", help="A case that falls away; its id stays taken."
+)
+@guarded
+def vectors_suites(write: bool, out: Path | None, levels: tuple[int, ...], retire: tuple[tuple[str, str], ...]) -> None:
+    """The suites that the generator makes: every boundary of every format and scale rule, and much more.
+
+    Files are the same bytes wherever they are made. Level 2 is not shipped: write it with --out DIR --level 2.
+    """
+    from .suite.generate.release import SHIPPED, stale, write_suites
+    from .suite.store import vectors_root
+
+    if (levels and out is None) or (retire and not (write or out)):
+        raise UsageError("--level goes with --out, --retire with --write or --out")
+    if not write and out is None:
+        problems = stale(vectors_root())
+        for problem in problems:
+            click.echo(problem)
+        sys.exit(1 if problems else 0)
+    root = vectors_root() if out is None else out
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        changed = write_suites(root, levels or SHIPPED, retire=dict(retire))
+    except OSError as error:
+        raise UsageError(f"{str(root)!r} cannot be written: {error.strerror}") from None
+    click.echo(f"{len(changed)} files changed in {root}")
+
+
+suitecli.register(main)

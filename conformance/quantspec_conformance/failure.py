@@ -1,6 +1,5 @@
 """The failure block: what was asked, what came, which bits differ, which rules fix them, and how to see it again."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,8 +15,9 @@ from quantspec.rounding import widen
 from .cases import Batch
 from .compare import Difference, Mismatch, Outcome
 from .diagnose import Diagnosis, codes_apart, diagnose, element_of
-from .outside import printable
-from .patterns import binary32, hexadecimal, output_pattern, scale_code, value_code
+from .entries import shown, width_of
+from .patterns import binary32, hexadecimal, value_code
+from .shelltext import line_of
 from .spec import rule_line
 
 __all__ = ["Failure", "explain_failure"]
@@ -68,14 +68,7 @@ def repro_line(batch: Batch, scheme: Scheme, device: str, seed: int, extra: Sequ
     """The command that runs this case alone."""
     words = ["quantspec", "run", "--device", device, "--seed", str(seed), *extra]
     words += ["--only", scheme.text] if "--tensor" in extra else ["--case", batch.plan.case_id(scheme)]
-    return " ".join(map(_quoted, words))
-
-
-def _quoted(word: str) -> str:
-    """A word for a shell; one with control codes as $'...', so that they are not printed."""
-    if word.isprintable():
-        return shlex.quote(word)
-    return "$'" + printable(word.replace("\\", r"\\").replace("'", r"\'")) + "'"
+    return line_of(words)
 
 
 def explain_failure(
@@ -113,33 +106,19 @@ def _listed(diagnosis: Diagnosis, mismatch: Mismatch) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*diagnosis.rules, *by_kind.get(mismatch.kind, ()))))
 
 
+def _dtype(mismatch: Mismatch) -> str:
+    """Dtype of the part's entries, as far as the scheme does not fix it."""
+    return mismatch.step.rpartition(".")[2] if mismatch.part == "y" else "u8"
+
+
 def _width(mismatch: Mismatch, scheme: Scheme) -> int:
     """Bits of an entry of the part."""
-    if mismatch.part == "words":
-        return 8 * scheme.store.word_bytes(scheme.value.bits)
-    if mismatch.part == "scale_codes" and scheme.block is not None:
-        return 8 * scheme.block.scale.size
-    if mismatch.part == "tensor_scale_code" and scheme.tensor is not None:
-        return 8 * scheme.tensor.size
-    if mismatch.part == "y":
-        return 32 if mismatch.step.endswith(".f32") else 16
-    return 8
+    return width_of(mismatch.part, scheme, _dtype(mismatch))
 
 
 def _shown(code: int, scheme: Scheme, mismatch: Mismatch) -> str:
     """A pattern of the part with fields and number."""
-    if mismatch.part == "codes":
-        return value_code(code, scheme)
-    if mismatch.part == "scale_codes" and scheme.block is not None:
-        return scale_code(code, scheme.block.scale)
-    if mismatch.part == "tensor_scale_code" and scheme.tensor is not None:
-        return scale_code(code, scheme.tensor)
-    if mismatch.part == "y":
-        return output_pattern(code, mismatch.step.rpartition(".")[2])
-    width = _width(mismatch, scheme)
-    if mismatch.part == "words" and width > 8:
-        return hexadecimal(code, width)
-    return f"{hexadecimal(code, width)}  {code:08b}"
+    return shown(code, mismatch.part, scheme, _dtype(mismatch))
 
 
 def _element(batch: Batch, scheme: Scheme, mismatch: Mismatch, difference: Difference, full: bool) -> list[str]:

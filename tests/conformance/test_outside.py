@@ -20,9 +20,9 @@ from quantspec_conformance import command as run_module
 from quantspec_conformance import wire
 from quantspec_conformance.cli import main
 from quantspec_conformance.errors import UsageError
-from quantspec_conformance.failure import _quoted
 from quantspec_conformance.outside import printable
 from quantspec_conformance.resultfile import check_writable
+from quantspec_conformance.shelltext import quoted
 from quantspec_conformance.statistics import measure
 from quantspec_conformance.tensors import read_tensor
 
@@ -219,9 +219,9 @@ def test_escapes_in_names_of_a_file_are_not_printed(tmp_path: Path) -> None:
         assert "\x1b" not in output
         assert "\u202e" not in output
     assert printable("a\nb\x07", keep="\n") == "a\nb\\x07"
-    assert _quoted("a b") == "'a b'"
+    assert quoted("a b") == "'a b'"
     assert subprocess.run(
-        ["bash", "-c", f"printf %s {_quoted(name)}"],
+        ["bash", "-c", f"printf %s {quoted(name)}"],
         capture_output=True, check=True, env={**os.environ, "LC_ALL": "C.UTF-8"},
     ).stdout == name.encode()  # fmt: skip
 

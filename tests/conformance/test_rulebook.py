@@ -111,15 +111,15 @@ def test_vectors_says_what_is_not_current(tmp_path: Path, monkeypatch: pytest.Mo
     shutil.copy(doccases.case_file(), file)
     monkeypatch.setattr(doccases, "case_file", lambda: file)
     monkeypatch.setattr(doccases.load, "__defaults__", (file,))
-    assert invoke("vectors").exit_code == 0
+    assert invoke("vectors", "doc").exit_code == 0
     content = json.loads(file.read_text("utf-8"))
     content["cases"][0]["title"] = "Another title"
     file.write_text(doccases.text_of(content), "utf-8")
-    result = invoke("vectors")
+    result = invoke("vectors", "doc")
     assert result.exit_code == 1 and "write them anew" in result.output
-    result = invoke("vectors", "--write")
+    result = invoke("vectors", "doc", "--write")
     assert result.exit_code == 0 and "cases" in result.output
     assert file.read_text("utf-8") == doccases.text_of(doccases.make(content))
-    assert invoke("vectors", "--reviewed", "VAL-7").exit_code == 2
-    assert invoke("vectors", "--write", "--reviewed", "VAL-77").exit_code == 2
-    assert invoke("vectors", "--write", "--retire", "doc.values.nobody", "why").exit_code == 2
+    assert invoke("vectors", "doc", "--reviewed", "VAL-7").exit_code == 2
+    assert invoke("vectors", "doc", "--write", "--reviewed", "VAL-77").exit_code == 2
+    assert invoke("vectors", "doc", "--write", "--retire", "doc.values.nobody", "why").exit_code == 2

@@ -8,5 +8,6 @@ class ImplementationError(Exception):
 
     def __init__(self, status: str, message: str, stderr: str = "") -> None:
         self.status = status
+        self.message = message
         self.stderr = stderr
         super().__init__(f"{message}\n{stderr}" if stderr else message)

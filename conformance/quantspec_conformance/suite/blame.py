@@ -15,6 +15,10 @@ from .case import Case
 __all__ = ["Blame", "blame", "element_of", "usual_rule"]
 
 SAMPLE = 256
+#: Rules to name, the first that fired, where the usual one of a part did not and nothing stands out.
+_INSTEAD = (
+    "SCL-12", "SCL-11", "SCL-8", "SCL-20", "SCL-21", "QNT-4", "QNT-3", "QNT-2", "QNT-7", "QNT-8", "VAL-9", "VAL-10", "VAL-6",
+)  # fmt: skip
 #: Operation -> areas whose rules fix its results, and the rule that is named where none stands out.
 _AREAS: dict[str, tuple[tuple[str, ...], str]] = {
     "encode": (("VAL-", "QNT-7", "QNT-8"), "VAL-6"),
@@ -116,7 +120,7 @@ def _of_operation(op: str) -> str:
 
 
 def _narrowest(first: Sequence[str], usual: str) -> str:
-    return first[-1] if first else usual
+    return next((rule for rule in _INSTEAD if rule in first), usual)
 
 
 def _telling(fired: Sequence[set[str]], others: Sequence[set[str]]) -> tuple[str, str]:

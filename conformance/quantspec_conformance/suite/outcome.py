@@ -60,9 +60,9 @@ def answer_digest(answer: Answer) -> str:
         for name in sorted(answer.tensors):
             hashed.update(f"\n{name} {answer.tensors[name].text}".encode())
         for name in sorted(answer.words):
-            hashed.update(f"\n{name} {answer.words[name]}".encode())
+            hashed.update(f"\n{name} {answer.words[name]}".encode(errors="backslashreplace"))
     else:
-        hashed.update(repr(answer).encode())
+        hashed.update(repr(answer).encode(errors="backslashreplace"))
     return hashed.hexdigest()[:16]
 
 

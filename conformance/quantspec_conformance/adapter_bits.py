@@ -1,0 +1,242 @@
+"""The part of `adapter check` about answers: identity, echo, repetition, batches, sizes, the first cases. Rules CNF-1, CNF-5."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from quantspec.scales import SCALES
+from quantspec.values import VALUES
+
+from .examples import Tensor
+from .findings import Finding
+from .implementations.errors import ImplementationError
+from .implementations.gate import echo_gate
+from .implementations.law import tell
+from .protocol.messages import OPERATIONS, Hello, Identity, Implementation, Ok, Request
+from .suite.case import Case, features_of, lacking
+from .suite.outcome import answer_digest
+from .suite.run import RunOptions, run_suite
+
+__all__ = ["CHECKS", "check_answers"]
+
+#: What encode is asked: zeros, ties and numbers beside them, ends of ranges, subnormals, infinities, NaNs; of both signs.
+_MAGNITUDES = (
+    0x00000000, 0x00000001, 0x007FFFFF, 0x33800000, 0x3A800000, 0x3A800001, 0x3B400000, 0x3E800000, 0x3E800001, 0x3F000000,
+    0x3F400000, 0x3F7FFFFF, 0x3F800000, 0x3F880000, 0x3FA00000, 0x3FC00000, 0x3FE00000, 0x40200000, 0x40490FDB, 0x40600000,
+    0x40A00000, 0x40C00000, 0x40E00000, 0x42FE0000, 0x43E00000, 0x43E80000, 0x47600000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000,
+)  # fmt: skip
+PROBES = tuple(sign | magnitude for magnitude in _MAGNITUDES for sign in (0, 0x80000000))
+_BATCH = 1021  #: elements: no multiple of a vector width
+_BIG = 2**18  #: elements: 1 MiB as f32
+_TWICE = 24  #: cases asked twice
+_NAMED = {"ops": OPERATIONS, "values": tuple(VALUES), "scales": tuple(SCALES)}
+_WANTED = ("version", "language", "ops")
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What is checked, what it says of itself, and the cases."""
+
+    implementation: Implementation
+    identity: Identity
+    cases: tuple[Case, ...]
+
+    def does(self, request: Request) -> bool:
+        """True where the identity lists all that a request needs."""
+        case = Case(id="x.x.x", title="", op=request.op, level=0, inputs=request.tensors, features=features_of(request))
+        return not lacking(case, self.identity)
+
+    def conversions(self) -> Iterator[tuple[Request, str]]:
+        """A request of PROBES for each encode and decode that is claimed, and the name of its tensor."""
+        for value in VALUES:
+            request = Request("encode", {"value": value}, {"x": Tensor("f32", (len(PROBES),), PROBES)})
+            if self.does(request):
+                yield request, "x"
+            told = tell(request).answer
+            if isinstance(told, Ok):
+                request = Request("decode", {"value": value}, {"codes": told.tensors["codes"]})
+                if self.does(request):
+                    yield request, "codes"
+
+
+def check_answers(implementation: Implementation, cases: Sequence[Case]) -> list[Finding]:
+    """Every check of answers. ImplementationError where it does not say who it is."""
+    identity = implementation.hello(Hello())
+    claimed = tuple(case for case in cases if case.level == 0 and not lacking(case, identity))
+    subject = _Subject(implementation, identity, claimed)
+    found: list[Finding] = []
+    for name, check in CHECKS.items():
+        try:
+            found += check(name, subject)
+        except ImplementationError as error:
+            found.append(Finding(name, "bad", f"{error.status}: {str(error).splitlines()[0]}", _BROKE))
+    return found
+
+
+def _identity(name: str, subject: _Subject) -> list[Finding]:
+    identity = subject.identity
+    found: list[Finding] = []
+    for attribute, allowed in _NAMED.items():
+        strange = [item for item in getattr(identity, attribute) if item not in allowed]
+        if strange:
+            text = f"{attribute} lists {strange[0]!r}; allowed: {', '.join(allowed)}"
+            found.append(Finding(name, "bad", text, "a name that is none is never asked for"))
+    missing = [attribute for attribute in _WANTED if not getattr(identity, attribute)]
+    if missing:
+        hint = (
+            "without ops, values and the rest, everything is claimed; without a version, results cannot be told apart"
+        )
+        found.append(Finding(name, "warn", f"it says nothing about {', '.join(missing)}", hint))
+    return found or [Finding(name, "ok", f"{identity.name} {identity.version}: {', '.join(identity.ops)}")]
+
+
+def _echo(name: str, subject: _Subject) -> list[Finding]:
+    if subject.identity.ops and "echo" not in subject.identity.ops:
+        text = "no echo: whether patterns pass through unchanged is not known"
+        return [Finding(name, "warn", text, "give the tensors of op=echo back; list echo among ops")]
+    changed = echo_gate(subject.implementation)
+    if not changed:
+        return [Finding(name, "ok", "every pattern comes back: NaNs, -0, subnormals, all of f16 and bf16")]
+    return [Finding(name, "bad", text, _HINTS[name]) for text in changed]
+
+
+def _repeated(name: str, subject: _Subject) -> list[Finding]:
+    if not subject.identity.deterministic:
+        return [Finding(name, "warn", "it says deterministic=no; nothing was asked twice", _HINTS[name])]
+    requests = [request for request, _ in subject.conversions()]
+    requests += [case.request for case in subject.cases[:: max(1, len(subject.cases) // _TWICE)]]
+    first = [answer_digest(subject.implementation.handle(request)) for request in requests]
+    second = [answer_digest(subject.implementation.handle(request)) for request in requests]
+    changed = [request for request, *two in zip(requests, first, second, strict=True) if two[0] != two[1]]
+    if changed:
+        text = f"{len(changed)} of {len(requests)} requests gave other bits the second time: {_shown(changed[0])}"
+        return [Finding(name, "bad", text, _HINTS[name])]
+    return [Finding(name, "ok", f"{len(requests)} requests gave the same bits twice")]
+
+
+def _batches(name: str, subject: _Subject) -> list[Finding]:
+    """Each pattern alone, then all of them in one tensor at several places."""
+    checked = 0
+    for request, source in subject.conversions():
+        tensor = request.tensors[source]
+        alone: dict[int, int | None] = {}
+        for pattern in dict.fromkeys(tensor.patterns):
+            made = _made(subject, request, source, Tensor(tensor.dtype, (1,), (pattern,)))
+            alone[pattern] = made[0] if made is not None and len(made) == 1 else None
+        patterns = tuple(tensor.patterns[i % len(tensor.patterns)] for i in range(_BATCH))
+        together = _made(subject, request, source, Tensor(tensor.dtype, (_BATCH,), patterns))
+        if together is None or len(together) != _BATCH:
+            text = f"{_shown(request)}: it claims this, and answers {_BATCH} elements with something else than as many"
+            return [Finding(name, "bad", text, _HINTS[name])]
+        wrong = [i for i, pattern in enumerate(patterns) if alone[pattern] != together[i]]
+        if wrong:
+            pattern = patterns[wrong[0]]
+            text = (
+                f"{_shown(request)}: {pattern:X} alone gives {_hex(alone[pattern])}, as element {wrong[0]} of {_BATCH} "
+                f"{_hex(together[wrong[0]])}; {len(wrong)} elements differ"
+            )
+            return [Finding(name, "bad", text, _HINTS[name])]
+        checked += 1
+    if not checked:
+        return [Finding(name, "warn", "not checked: it claims neither encode nor decode")]
+    return [Finding(name, "ok", f"one tensor of {_BATCH} gives the bits of {_BATCH} of one, in {checked} conversions")]
+
+
+def _sizes(name: str, subject: _Subject) -> list[Finding]:
+    """No element, no axis, an axis of 0, and 1 MiB."""
+    conversions = list(subject.conversions())
+    requests = [request for request, _ in conversions[:2]] or [Request("echo", {}, {"x": Tensor("f32", (1,), (1,))})]
+    asked = 0
+    for request in requests:
+        ((source, tensor),) = request.tensors.items()
+        patterns = tuple(tensor.patterns) * (_BIG // len(tensor.patterns) + 1)
+        for shape, count in (((0,), 0), ((), 1), ((2, 0, 3), 0), ((3, 2), 6), ((_BIG,), _BIG)):
+            sized = Request(request.op, request.words, {source: Tensor(tensor.dtype, shape, patterns[:count])})
+            if not _fits(sized, subject.identity):
+                continue
+            asked += 1
+            answer, expected = subject.implementation.handle(sized), tell(sized).answer
+            if answer_digest(answer) != answer_digest(expected):
+                text = f"{_shown(sized)} of shape {shape}: {_difference(answer, expected)}"
+                return [Finding(name, "bad", text, _HINTS[name])]
+    return [Finding(name, "ok", f"empty, scalar, of rank 2 and 3 and of 1 MiB: {asked} tensors")]
+
+
+def _cases(name: str, subject: _Subject) -> list[Finding]:
+    if not subject.cases:
+        return [Finding(name, "warn", "no case of level 0 is claimed", "list the operations and formats that it does")]
+    results = list(run_suite(subject.cases, subject.implementation, RunOptions(repeat=0)))
+    bad = [result for result in results if result.bad]
+    lacking = [result for result in results if result.outcome in ("unsupported", "known")]
+    found: list[Finding] = []
+    if bad:
+        first = bad[0]
+        text = f"{len(bad)} of {len(results)} cases of level 0 are wrong; {first.id}: {first.outcome}: {first.reason}"
+        found.append(
+            Finding(
+                name,
+                "bad",
+                text,
+                f"quantspec rules {first.rule} is the rule; {_HINTS[name]}" if first.rule else _HINTS[name],
+            )
+        )
+    if lacking:
+        text = f"{len(lacking)} of {len(results)} claimed cases were answered {lacking[0].outcome}, as {lacking[0].id}"
+        found.append(Finding(name, "warn", text, "leave out of the identity what it does not do"))
+    return found or [Finding(name, "ok", f"{len(results)} cases of level 0 pass")]
+
+
+def _made(subject: _Subject, request: Request, source: str, tensor: Tensor) -> tuple[int, ...] | None:
+    """The patterns of the one tensor of an answer."""
+    answer = subject.implementation.handle(Request(request.op, request.words, {source: tensor}))
+    if not isinstance(answer, Ok) or len(answer.tensors) != 1:
+        return None
+    return next(iter(answer.tensors.values())).patterns
+
+
+def _fits(request: Request, identity: Identity) -> bool:
+    (tensor,) = request.tensors.values()
+    rank, count = len(tensor.shape), len(tensor.patterns)
+    too_deep = 0 < identity.max_rank < rank
+    return not too_deep and not 0 < identity.max_elements < count
+
+
+def _difference(answer: object, expected: object) -> str:
+    if not isinstance(answer, Ok) or not isinstance(expected, Ok):
+        return f"answered {type(answer).__name__.lower()}: {getattr(answer, 'message', '')[:200]}".rstrip(": ")
+    for name, tensor in expected.tensors.items():
+        got = answer.tensors.get(name)
+        if got is None:
+            return f"{name} is missing"
+        if (got.dtype, got.shape) != (tensor.dtype, tensor.shape):
+            return f"{name} is {got.dtype} of shape {got.shape}; expected {tensor.dtype} of shape {tensor.shape}"
+        for i, (right, actual) in enumerate(zip(tensor.patterns, got.patterns, strict=True)):
+            if right != actual:
+                return f"{name} has {actual:X} as element {i}; expected {right:X}"
+    return "it has more than is expected"
+
+
+def _shown(request: Request) -> str:
+    return " ".join([request.op, *request.words.values()])
+
+
+def _hex(pattern: int | None) -> str:
+    return "no element" if pattern is None else f"{pattern:X}"
+
+
+_BROKE = "answer failed where your code throws; whatever happens, every request has one answer, and stdout holds nothing else"
+_HINTS = {
+    "identity": "answer hello with ok protocol=1.0 name=... and what you do",
+    "echo": "keep patterns as integers: a host float quiets NaNs, JavaScript and R hold no f32 or u32 exactly",
+    "same twice": "no state between requests, no uninitialised memory, no atomics; else say deterministic=no",
+    "batches": "an element's bits may not depend on its neighbours, its place or the launch size: look at tails and vector paths",
+    "sizes": "no element gives no element, a scalar has the empty shape; read whole messages, whatever their size",
+    "cases": "quantspec explain shows how the right bits come about",
+}
+CHECKS: dict[str, Callable[[str, _Subject], list[Finding]]] = {
+    "identity": _identity,
+    "echo": _echo,
+    "same twice": _repeated,
+    "batches": _batches,
+    "sizes": _sizes,
+    "cases": _cases,
+}

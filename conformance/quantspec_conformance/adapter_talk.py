@@ -1,0 +1,222 @@
+"""The process part of `adapter check`: a command, its wire and its manners, spoken to message by message."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from .findings import Finding
+from .implementations.child import Child, Ended, Received
+from .implementations.errors import ImplementationError
+from .protocol.control import Ping, Stop
+from .protocol.envelope import Message
+from .protocol.messages import Answer, Hello, Identity, Ok, Request, Unsupported
+from .protocol.text import hello_line
+
+__all__ = ["CHECKS", "check_process"]
+
+STOPS_WITHIN = 2.0  #: seconds
+_QUIET = 0.2  #: seconds in which nothing may come unasked
+_STDOUT = "answers alone belong on stdout: print to stderr, and point descriptor 1 at 2 before a library is loaded"
+_NEVER_EXIT = "answer what you do not know with: unsupported id=... feature=...; never exit, never stay silent"
+
+
+class _Lost(Exception):
+    """No answer came; says what came instead."""
+
+
+class _Session:
+    """One start of the command, for one check."""
+
+    def __init__(self, command: Sequence[str], timeout: float) -> None:
+        self.child = Child(command, None)
+        self._timeout = timeout
+        self._number = 0
+        self._over = False
+        self.child.send(hello_line(Hello()))
+        try:
+            self.identity = self._introduced()
+        except BaseException:
+            self.kill()
+            raise
+
+    def close(self) -> str:
+        """End the process, once; how it had ended by itself, in words."""
+        if self._over:
+            return "it was ended"
+        self._over = True
+        return self.child.end()
+
+    def kill(self) -> None:
+        """End the process at once, if it is not over."""
+        if not self._over:
+            self._over = True
+            self.child.kill()
+
+    def _introduced(self) -> Identity:
+        received = self._wait("hello")
+        if isinstance(received, Identity):
+            return received
+        raise _Lost(f"the answer to hello is {type(received).__name__}")
+
+    def _wait(self, what: str) -> Received:
+        try:
+            received = self.child.wait(self._timeout)
+        except TimeoutError:
+            raise _Lost(f"no answer to {what} for {self._timeout:g} s") from None
+        if isinstance(received, Ended):
+            raise _Lost(self._ended(received, what))
+        return received
+
+    def _ended(self, ended: Ended, what: str) -> str:
+        if ended.fault:
+            return f"after {what}: {ended.fault}"
+        how = self.close()
+        said = self.child.stderr().splitlines()
+        return f"it ended on {what} ({how})" + (f"; stderr ends with: {said[-1]}" if said else "")
+
+    def ask(self, message: Message, what: str, change: tuple[bytes, bytes] | None = None) -> Answer:
+        """The answer to one message, `change` made to its bytes first. _Lost where none comes, or one with another id."""
+        self._number += 1
+        if self.child.wire is None:
+            raise AssertionError("an adapter that answered hello has a wire")
+        sent = self.child.wire.write_request(self._number, message)
+        self.child.send(sent.replace(*change) if change else sent)
+        received = self._wait(what)
+        if isinstance(received, tuple) and received[0] == self._number:
+            return received[1]
+        number = received[0] if isinstance(received, tuple) else "none"
+        raise _Lost(f"the answer to {what} has id {number}; allowed: {self._number}")
+
+    def unasked(self) -> str:
+        """What comes without a question, in words; "" for nothing."""
+        try:
+            received = self.child.wait(_QUIET)
+        except TimeoutError:
+            return ""
+        if isinstance(received, Ended):
+            return received.fault or "it ended without being asked to"
+        return "an answer without a question"
+
+
+def check_process(command: Sequence[str], *, timeout: float) -> list[Finding]:
+    """Start, wire, unknown messages, noise, restart and stop of a command. The first finding is bad where it does not start."""
+    try:
+        start = _started(command, timeout)
+    except (ImplementationError, _Lost) as error:
+        return [Finding("start", "bad", str(error), _hint_of_start(str(error)))]
+    found = [start]
+    for name, check in CHECKS.items():
+        session: _Session | None = None
+        try:
+            session = _Session(command, timeout)
+            found.append(check(name, session, command, timeout))
+        except (ImplementationError, _Lost) as error:
+            found.append(Finding(name, "bad", str(error), _HINTS[name]))
+        finally:
+            if session is not None:
+                session.kill()
+    return found
+
+
+def _hint_of_start(text: str) -> str:
+    if "stdout belongs" in text:
+        return _STDOUT
+    if "cannot be started" in text:
+        return (
+            "the command is split as a shell splits it, and run from this folder: is the program there and executable?"
+        )
+    return "read one line from stdin and answer it: ok protocol=1.0 name=... ; flush after every answer"
+
+
+def _started(command: Sequence[str], timeout: float) -> Finding:
+    began = time.monotonic()
+    session = _Session(command, timeout)
+    took = time.monotonic() - began
+    try:
+        wire = session.child.wire
+        name = wire.name if wire else "no wire"
+        return Finding("start", "ok", f"{session.identity.name} answers hello on the wire {name} after {took:.2f} s")
+    finally:
+        session.kill()
+
+
+def _unknown_message(name: str, session: _Session, command: Sequence[str], timeout: float) -> Finding:
+    """A verb of a later protocol, then one that must still work."""
+    answer = session.ask(Ping(), "a message with an unknown verb", (b"ping", b"pong"))
+    if not isinstance(answer, Unsupported):
+        return Finding(name, "bad", f"an unknown verb is answered {type(answer).__name__.lower()}", _NEVER_EXIT)
+    return _alive(name, session, "an unknown verb is answered unsupported")
+
+
+def _unknown_operation(name: str, session: _Session, command: Sequence[str], timeout: float) -> Finding:
+    answer = session.ask(Request("no_such_operation"), "an unknown operation")
+    if not isinstance(answer, Unsupported):
+        return Finding(name, "bad", f"an unknown operation is answered {type(answer).__name__.lower()}", _NEVER_EXIT)
+    return _alive(name, session, "an unknown operation is answered unsupported")
+
+
+def _alive(name: str, session: _Session, text: str) -> Finding:
+    answer = session.ask(Ping(), "the ping after it")
+    if isinstance(answer, Ok) and not answer.tensors and not answer.words:
+        return Finding(name, "ok", text)
+    return Finding(name, "bad", f"{text}, but a ping {type(answer).__name__.lower()}", "answer ping with: ok id=...")
+
+
+def _noise(name: str, session: _Session, command: Sequence[str], timeout: float) -> Finding:
+    """Nothing comes before a question, after its answer, or twice."""
+    for what in ("hello", "ping", "run"):
+        if what != "hello":
+            session.ask(Ping() if what == "ping" else Request("echo"), what)
+        stray = session.unasked()
+        if stray:
+            return Finding(name, "bad", f"after the answer to {what}: {stray}", _STDOUT)
+    return Finding(name, "ok", "nothing on stdout but answers")
+
+
+def _restart(name: str, session: _Session, command: Sequence[str], timeout: float) -> Finding:
+    """Killed in the middle, started anew: the same identity, and it answers."""
+    session.kill()
+    second = _Session(command, timeout)
+    try:
+        if second.identity != session.identity:
+            text = "after a restart it says that it is another: the identity differs"
+            return Finding(name, "bad", text, "keep times, process ids and random numbers out of the identity")
+        return _alive(name, second, "killed and started anew, it is the same")
+    finally:
+        second.kill()
+
+
+def _stop(name: str, session: _Session, command: Sequence[str], timeout: float) -> Finding:
+    """`stop` ends it, soon, with exit status 0."""
+    wire = session.child.wire
+    if wire is None:
+        raise AssertionError("an adapter that answered hello has a wire")
+    session.child.send(wire.write_request(0, Stop()))
+    began = time.monotonic()
+    try:
+        received = session.child.wait(STOPS_WITHIN)
+    except TimeoutError:
+        return Finding(name, "bad", f"it still runs {STOPS_WITHIN:g} s after stop", _HINTS[name])
+    took = time.monotonic() - began
+    if not isinstance(received, Ended) or received.fault:
+        text = received.fault if isinstance(received, Ended) else "stop is answered; it has no answer"
+        return Finding(name, "bad", text, _HINTS[name])
+    how = session.close()
+    if how != "exit status 0":
+        return Finding(name, "bad", f"on stop: {how}", "end with exit status 0 on stop")
+    return Finding(name, "ok", f"it ends {took:.2f} s after stop")
+
+
+_HINTS = {
+    "unknown message": _NEVER_EXIT,
+    "unknown operation": _NEVER_EXIT,
+    "stdout": _STDOUT,
+    "restart": "a process that starts must not need anything that the one before it left behind, or held",
+    "stop": "leave the loop on the line `stop` and at the end of input; do not wait for threads or devices",
+}
+CHECKS: dict[str, Callable[[str, _Session, Sequence[str], float], Finding]] = {
+    "unknown message": _unknown_message,
+    "unknown operation": _unknown_operation,
+    "stdout": _noise,
+    "restart": _restart,
+    "stop": _stop,
+}

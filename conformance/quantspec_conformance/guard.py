@@ -1,0 +1,67 @@
+"""What every command does around its work: a fault of the harness is one line on stderr and an exit code, never a traceback."""
+
+import errno
+import functools
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn, ParamSpec, TypeVar
+
+import click
+
+import quantspec
+
+from .errors import HarnessError, UsageError
+from .outside import printable
+
+__all__ = ["guarded"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NEWLINE = "\n"
+READER_LEFT = 141
+UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _fail(error: HarnessError) -> NoReturn:
+    with suppress(OSError):
+        click.echo(f"quantspec: {printable(str(error), keep=NEWLINE)}", err=True)
+    sys.exit(error.exit_code)
+
+
+def _unwritable(error: OSError) -> NoReturn:
+    """End where stdout takes no more: 141, as a shell says of SIGPIPE, where its reader left; a usage error otherwise."""
+    with suppress(OSError, ValueError):  # what is still buffered would fail again at the end of the process
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno == errno.EPIPE:
+        sys.exit(READER_LEFT)
+    _fail(UsageError(f"cannot write the report: {error.strerror}"))
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # None where the process was started without one
+        sys.stdout.flush()
+
+
+def guarded(command: Callable[P, R]) -> Callable[P, R]:
+    """End with the exit code of a fault of the harness, its message on stderr and no traceback."""
+
+    @functools.wraps(command)
+    def inner(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            try:
+                return command(*args, **kwargs)
+            finally:
+                _flush()
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
+            _unwritable(error)
+        except HarnessError as error:
+            _fail(error)
+        except quantspec.QuantspecError as error:
+            _fail(UsageError(str(error)))
+
+    return inner

@@ -1,0 +1,160 @@
+"""A session of quantspec_cl behind the protocol, every output poisoned before a launch. Rule CNF-3.
+
+Runs in the process that `serve` is; a runtime that aborts takes nobody else with it. The device checks what it is given, and
+what it answers is fetched as it is, without the checks of the reference's records.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import quantspec_cl
+from quantspec_cl import DeviceArray, DevicePacked, DeviceQuantized, Session
+
+from ..errors import DeviceError
+from ..examples import Tensor
+from ..outside import printable
+from ..protocol.messages import Answer, Hello, Identity, Implementation, Ok, Request, Unsupported
+from ..state import State
+from .guard import Guard
+from .law import example_of
+from .methods import part, report
+
+__all__ = ["SessionImplementation", "open_session"]
+
+
+def open_session(spec: str, *, build_options: Sequence[str] = ()) -> Implementation:
+    """The device of this process that `spec` names, `p:d` or a part of a name, "" for the first. DeviceError."""
+    try:
+        session = quantspec_cl.open_device(spec or None, build_options=build_options, poison=True)
+    except quantspec_cl.DeviceError as error:
+        raise DeviceError(f"opencl:{printable(spec)}: {error}") from None
+    return Guard(SessionImplementation(session), f"opencl:{printable(spec)}")
+
+
+class SessionImplementation:
+    """The verbs of a session. What it has no kernel for is Unsupported."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def hello(self, hello: Hello) -> Identity:
+        """What the device says it is."""
+        info = self._session.info
+        return Identity(
+            name="quantspec_cl",
+            version=info.version,
+            language="OpenCL C 1.2",
+            device=f"{info.platform} / {info.name}",
+            driver=info.driver,
+            build=" ".join(self._session.build_options),
+            ops=(*_OPERATIONS, "echo"),
+        )
+
+    def handle(self, request: Request) -> Answer:
+        """One operation on the device. Refusals and faults go through."""
+        if request.op == "echo":
+            return Ok(dict(request.tensors))
+        if request.op not in _OPERATIONS:
+            return Unsupported(f"op:{request.op}", "there is no kernel for it")
+        surplus = next((name for name in request.words if name not in _WORDS[request.op]), "")
+        if surplus:
+            return Unsupported(surplus, f"the session's {request.op} has no such argument")
+        return _OPERATIONS[request.op](self._session, State(example_of(request)))
+
+    def close(self) -> None:
+        """Wait for what was launched."""
+        self._session.finish()
+
+
+def _record(session: Session, state: State) -> DeviceQuantized:
+    levels = state.array("scale_codes"), state.array("tensor_scale_code")
+    return session.quantized(state.scheme, state.need("codes"), *levels)
+
+
+def _fetched(**arrays: DeviceArray | None) -> dict[str, Tensor]:
+    return {name: part(array.get()) for name, array in arrays.items() if array is not None}
+
+
+def _levels(made: DeviceQuantized) -> dict[str, Tensor]:
+    return _fetched(codes=made.codes, scale_codes=made.scale_codes, tensor_scale_code=made.tensor_scale_code)
+
+
+def _encode(session: Session, state: State) -> Answer:
+    options = state.policies("codec")
+    return Ok(_fetched(codes=session.encode(state.need("x"), state.word("value"), table=state.table, **options)))
+
+
+def _decode(session: Session, state: State) -> Answer:
+    options = state.policies("codec")
+    return Ok(_fetched(y=session.decode(state.need("codes"), state.word("value"), table=state.table, **options)))
+
+
+def _encode_scale(session: Session, state: State) -> Answer:
+    rounding: Any = state.word("rounding", "up")
+    return Ok(_fetched(scale_codes=session.encode_scale(state.need("x"), state.word("type"), rounding)))
+
+
+def _decode_scale(session: Session, state: State) -> Answer:
+    bit7: Any = state.word("ue4m3_bit7", "refuse")
+    return Ok(_fetched(y=session.decode_scale(state.need("scale_codes"), state.word("type"), ue4m3_bit7=bit7)))
+
+
+def _quantize(session: Session, state: State) -> Answer:
+    names = ("scales", "scale_codes", "tensor_scale", "tensor_scale_code")
+    given: dict[str, Any] = {name: state.array(name) for name in names}
+    made = session.quantize(state.need("x"), state.scheme, **given, **state.policies("recipe", "codec"))
+    found = made.saturation
+    return Ok(_levels(made), {"saturated": report([found.count, int(found.tensor), *(found.first or ())])})
+
+
+def _dequantize(session: Session, state: State) -> Answer:
+    numbers = session.dequantize(_record(session, state), state.word("to", "f32"), **state.policies("codec"))
+    return Ok(_fetched(y=numbers))
+
+
+def _pack(session: Session, state: State) -> Answer:
+    return Ok(_fetched(words=session.pack(_record(session, state), **state.policies("container")).words))
+
+
+def _unpack(session: Session, state: State) -> Answer:
+    levels = state.array("scale_codes"), state.array("tensor_scale_code")
+    packed: DevicePacked = session.packed(state.scheme, state.numbers("shape"), state.need("words"), *levels)
+    padding: Any = state.word("padding", "refuse")
+    return Ok(_fetched(codes=session.unpack(packed, padding=padding).codes))
+
+
+def _to_bytes(session: Session, state: State) -> Answer:
+    data = session.to_bytes(_record(session, state), **state.policies("container"))
+    return Ok({"bytes": part(data.get())})
+
+
+def _split(session: Session, state: State) -> Answer:
+    options: dict[str, Any] = {name: state.word(name, "refuse") for name in ("padding", "ue4m3_bit7")}
+    return Ok(_levels(session.split(state.need("bytes"), state.scheme, state.numbers("shape"), **options)))
+
+
+#: Words that an operation of a session has an argument for.
+_WORDS = {
+    "encode": ("value", "codec"),
+    "decode": ("value", "codec"),
+    "encode_scale": ("type", "rounding"),
+    "decode_scale": ("type", "ue4m3_bit7"),
+    "quantize": ("scheme", "recipe", "codec"),
+    "dequantize": ("scheme", "to", "codec"),
+    "pack": ("scheme", "container"),
+    "unpack": ("scheme", "shape", "padding"),
+    "to_bytes": ("scheme", "container"),
+    "split": ("scheme", "shape", "padding", "ue4m3_bit7"),
+}
+_OPERATIONS: dict[str, Callable[[Session, State], Answer]] = {
+    "encode": _encode,
+    "decode": _decode,
+    "encode_scale": _encode_scale,
+    "decode_scale": _decode_scale,
+    "quantize": _quantize,
+    "dequantize": _dequantize,
+    "pack": _pack,
+    "unpack": _unpack,
+    "to_bytes": _to_bytes,
+    "split": _split,
+}

@@ -1,0 +1,152 @@
+"""`adapter check`: the templates are good, and every way of being bad is found by the check that is there for it."""
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from quantspec_conformance.adapter_check import check_adapter, exit_code, finding_lines
+from quantspec_conformance.doccases import load
+from quantspec_conformance.errors import UsageError
+from quantspec_conformance.findings import Finding
+from quantspec_conformance.spec import spec_root
+from quantspec_conformance.suite.case import Case
+from quantspec_conformance.suite.doc import doc_cases
+
+from .conftest import ROOT
+
+BAD = Path(__file__).parent / "bad_adapters"
+#: Bad adapter -> the check that finds it, and what it says.
+FOUND = {
+    "noise": ("start", "loading kernels.*stdout belongs to the protocol"),
+    "no_identity": ("start", "ready"),
+    "exits_on_unknown": (
+        "unknown message",
+        r"it ended on a message .*exit status 1.*stderr ends with: unknown message",
+    ),
+    "silent_on_unknown": ("unknown message", "no answer to a message with an unknown verb"),
+    "fails_on_unknown": ("unknown operation", "answered failed"),
+    "late_noise": ("stdout", "after the answer to run: .*took 0.1 ms"),
+    "another_each_time": ("restart", "the identity differs"),
+    "ignores_stop": ("stop", "it still runs 2 s after stop"),
+    "claims_too_much": ("identity", "values lists 'fp4'"),
+    "host_floats": ("echo", "signaling NaNs became quiet"),
+    "nondeterministic": ("same twice", "other bits the second time: encode e2m1"),
+    "batch_dependent": ("batches", "alone gives 0, as element"),
+    "drops_the_last": ("sizes", r"encode e2m1 of shape \(262144,\): codes has 0 as element"),
+    "wrong_ties": ("cases", "of 13 cases of level 0 are wrong; doc.values.e2m1"),
+}
+#: What else such an adapter does wrong, seen by other checks too.
+ALSO = {
+    "exits_on_unknown": {"unknown operation"},
+    "silent_on_unknown": {"unknown operation"},
+    "fails_on_unknown": {"unknown message"},
+    "late_noise": {"unknown operation", "echo", "same twice", "batches", "sizes", "cases"},
+    "claims_too_much": {"batches", "cases"},
+    "batch_dependent": {"cases", "sizes"},
+    "nondeterministic": {"batches", "cases", "sizes"},
+    "wrong_ties": {"sizes"},
+}
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    return list(doc_cases(load()))
+
+
+@pytest.fixture(autouse=True)
+def on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that `python -m` finds the bad adapters."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+def bad(name: str) -> list[str]:
+    return [sys.executable, "-m", f"tests.conformance.bad_adapters.{name}"]
+
+
+def test_a_good_adapter_has_no_finding(cases: list[Case]) -> None:
+    found = check_adapter(bad("good"), cases)
+    assert [finding for finding in found if finding.verdict != "ok"] == []
+    assert exit_code(found) == 0
+    checks = "start|unknown message|unknown operation|stdout|restart|stop|identity|echo|same twice|batches|sizes|cases"
+    assert [finding.check for finding in found] == checks.split("|")
+
+
+def test_the_reference_has_no_finding(cases: list[Case]) -> None:
+    assert all(finding.verdict == "ok" for finding in check_adapter("reference", cases))
+
+
+@pytest.mark.parametrize("wire", ["text", "frames"])
+def test_the_served_reference_has_no_finding(cases: list[Case], wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH")
+    paths = [str(ROOT / name) for name in ("reference", "kernels_cl", "conformance")]
+    monkeypatch.setenv("PYTHONPATH", ":".join(paths))
+    served = "quantspec_conformance.implementations.serve"
+    found = check_adapter([sys.executable, "-m", served, "reference", "--wire", wire], cases)
+    assert [finding for finding in found if finding.verdict != "ok"] == []
+    assert f"on the wire {wire} " in found[0].text
+
+
+@cache
+def findings(name: str) -> list[Finding]:
+    """What is found of a bad adapter."""
+    return check_adapter(bad(name), list(doc_cases(load())), timeout=3 if name == "silent_on_unknown" else 10)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_bad_adapter_is_found_by_its_check(name: str) -> None:
+    check, says = FOUND[name]
+    found = findings(name)
+    wrong = {finding.check: finding for finding in found if finding.bad}
+    assert re.search(says, wrong[check].text), wrong
+    assert set(wrong) <= {check} | ALSO.get(name, set()), wrong
+    assert all(finding.hint for finding in wrong.values())
+    assert exit_code(found) == (3 if check == "start" else 1)
+
+
+def test_the_bad_lines_of_the_page_are_what_is_said() -> None:
+    """The table of spec/adapters.md: each line is of the check beside it."""
+    rows = re.findall(r"^\| ([a-z ]+) \| .* \| `(.*)` \|$", (spec_root() / "adapters.md").read_text(), re.MULTILINE)
+    assert [check for check, _ in rows] == [*dict.fromkeys(check for check, _ in rows)]
+    assert len(rows) == 12
+    for check, line in rows:
+        said = [f.text for name in FOUND for f in findings(name) if f.check == check and f.bad]
+        assert any(line in text for text in said), (check, said)
+
+
+def test_every_bad_adapter_is_tried() -> None:
+    scripts = {path.stem for path in BAD.glob("*.py")} - {"__init__", "talk", "good"}
+    assert scripts == set(FOUND)
+
+
+def test_a_command_that_is_none_is_no_adapter(cases: list[Case]) -> None:
+    found = check_adapter("exec:/nowhere/adapter", cases)
+    assert [finding.check for finding in found] == ["start"]
+    assert "cannot be started" in found[0].text
+    assert exit_code(found) == 3
+    (silent,) = check_adapter(["true"], cases)
+    assert "ended" in silent.text
+    with pytest.raises(UsageError):
+        check_adapter("exec:", cases)
+    with pytest.raises(UsageError):
+        check_adapter("exec:'", cases)
+    with pytest.raises(UsageError):
+        check_adapter("nothing", cases)
+
+
+def test_lines_say_what_to_do() -> None:
+    found = [
+        Finding("start", "ok", "fine"),
+        Finding("echo", "bad", "changed", "keep patterns"),
+        Finding("identity", "warn", "?"),
+    ]
+    assert finding_lines(found) == [
+        "ok   start     fine",
+        "BAD  echo      changed",
+        "               keep patterns",
+        "WARN identity  ?",
+        "1 ok, 1 warn, 1 bad",
+    ]
+    assert exit_code(found) == 1
