@@ -18,7 +18,9 @@ MAY_IMPORT = {
     "quantspec_cl": {"numpy", "ml_dtypes", "pyopencl", "quantspec"},
     "quantspec_conformance": {
         "click", "jsonschema", "ml_dtypes", "numpy", "plotext", "quantspec", "quantspec_cl", "rich", "safetensors",
-        "docutils", "jinja2", "latex2mathml", "pygments", "sphinx",  # the site: extra `docs`
+        "jinja2", "markupsafe",
+        "docutils", "latex2mathml", "pygments", "sphinx",  # the site: extra `docs`
+        "hypothesis", "pytest",  # what `testing` offers to those who have them
     },
 }  # fmt: skip
 #: what the kernels may take from the reference: records, tables and checks; their arithmetic is their own

@@ -1,5 +1,6 @@
 """The part of `adapter check` about answers: identity, echo, repetition, batches, sizes, the first cases. Rules CNF-1, CNF-5."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from .findings import Finding
 from .implementations.errors import ImplementationError
 from .implementations.gate import echo_gate
 from .implementations.law import tell
-from .protocol.messages import OPERATIONS, Hello, Identity, Implementation, Ok, Request
+from .protocol.messages import OPERATIONS, Answer, Hello, Identity, Implementation, Ok, Request
 from .suite.case import Case, features_of, lacking
 from .suite.outcome import answer_digest
 from .suite.run import RunOptions, run_suite
@@ -28,6 +29,7 @@ PROBES = tuple(sign | magnitude for magnitude in _MAGNITUDES for sign in (0, 0x8
 _BATCH = 1021  #: elements: no multiple of a vector width
 _BIG = 2**18  #: elements: 1 MiB as f32
 _TWICE = 24  #: cases asked twice
+_ECHO = Request("echo", {}, {"x": Tensor("f32", (6,), PROBES[:6])})
 _NAMED = {"ops": OPERATIONS, "values": tuple(VALUES), "scales": tuple(SCALES)}
 _WANTED = ("version", "language", "ops")
 
@@ -142,22 +144,27 @@ def _batches(name: str, subject: _Subject) -> list[Finding]:
 
 
 def _sizes(name: str, subject: _Subject) -> list[Finding]:
-    """No element, no axis, an axis of 0, and 1 MiB."""
-    conversions = list(subject.conversions())
-    requests = [request for request, _ in conversions[:2]] or [Request("echo", {}, {"x": Tensor("f32", (1,), (1,))})]
+    """No element, no axis, an axis of 0, and 1 MiB: each element as in a tensor of ordinary size, right or wrong."""
+    requests = [request for request, _ in subject.conversions()][:2] or [_ECHO]
     asked = 0
     for request in requests:
         ((source, tensor),) = request.tensors.items()
-        patterns = tuple(tensor.patterns) * (_BIG // len(tensor.patterns) + 1)
-        for shape, count in (((0,), 0), ((), 1), ((2, 0, 3), 0), ((3, 2), 6), ((_BIG,), _BIG)):
-            sized = Request(request.op, request.words, {source: Tensor(tensor.dtype, shape, patterns[:count])})
+        own, law = _made(subject, request, source, tensor), tell(request).answer
+        if own is None or len(own) != len(tensor.patterns) or not isinstance(law, Ok):
+            return [Finding(name, "bad", f"{_shown(request)}: it claims this, and has no result", _HINTS[name])]
+        ((result, right),) = law.tensors.items()
+        times = _BIG // len(own) + 1
+        given, due = tuple(tensor.patterns) * times, own * times
+        for shape in ((0,), (), (2, 0, 3), (3, 2), (_BIG,)):
+            count = math.prod(shape)
+            sized = Request(request.op, request.words, {source: Tensor(tensor.dtype, shape, given[:count])})
             if not _fits(sized, subject.identity):
                 continue
             asked += 1
-            answer, expected = subject.implementation.handle(sized), tell(sized).answer
-            if answer_digest(answer) != answer_digest(expected):
-                text = f"{_shown(sized)} of shape {shape}: {_difference(answer, expected)}"
-                return [Finding(name, "bad", text, _HINTS[name])]
+            expected = Ok({result: Tensor(right.dtype, shape, due[:count])})
+            wrong = _difference(subject.implementation.handle(sized), expected)
+            if wrong:
+                return [Finding(name, "bad", f"{_shown(sized)} of shape {shape}: {wrong}", _HINTS[name])]
     return [Finding(name, "ok", f"empty, scalar, of rank 2 and 3 and of 1 MiB: {asked} tensors")]
 
 
@@ -200,8 +207,9 @@ def _fits(request: Request, identity: Identity) -> bool:
     return not too_deep and not 0 < identity.max_elements < count
 
 
-def _difference(answer: object, expected: object) -> str:
-    if not isinstance(answer, Ok) or not isinstance(expected, Ok):
+def _difference(answer: Answer, expected: Ok) -> str:
+    """The first difference, in words; "" where there is none."""
+    if not isinstance(answer, Ok):
         return f"answered {type(answer).__name__.lower()}: {getattr(answer, 'message', '')[:200]}".rstrip(": ")
     for name, tensor in expected.tensors.items():
         got = answer.tensors.get(name)
@@ -209,10 +217,10 @@ def _difference(answer: object, expected: object) -> str:
             return f"{name} is missing"
         if (got.dtype, got.shape) != (tensor.dtype, tensor.shape):
             return f"{name} is {got.dtype} of shape {got.shape}; expected {tensor.dtype} of shape {tensor.shape}"
-        for i, (right, actual) in enumerate(zip(tensor.patterns, got.patterns, strict=True)):
-            if right != actual:
-                return f"{name} has {actual:X} as element {i}; expected {right:X}"
-    return "it has more than is expected"
+        for i, (due, actual) in enumerate(zip(tensor.patterns, got.patterns, strict=True)):
+            if due != actual:
+                return f"{name} has {actual:X} as element {i}; alone or among few it has {due:X}"
+    return ""
 
 
 def _shown(request: Request) -> str:

@@ -53,12 +53,8 @@ def print_run(
 ) -> None:
     """The whole report."""
     digest, version, whole = suite
-    out.print(
-        Text(
-            f"quantspec {quantspec.__version__}, suite {version} ({digest[:12]}): {len(told.cases)} of {whole} cases, level {level}"
-        ),
-        soft_wrap=True,
-    )
+    which = f"suite {version} ({digest[:12]}): {len(told.cases)} of {whole} cases, level {level}"
+    out.print(Text(f"quantspec {quantspec.__version__}, {which}"), soft_wrap=True)
     if told.identity is not None:
         out.print(Text(f"impl      {_named(told)}"), soft_wrap=True)
     out.print()

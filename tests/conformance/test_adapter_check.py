@@ -45,9 +45,8 @@ ALSO = {
     "fails_on_unknown": {"unknown message"},
     "late_noise": {"unknown operation", "echo", "same twice", "batches", "sizes", "cases"},
     "claims_too_much": {"batches", "cases"},
-    "batch_dependent": {"cases", "sizes"},
-    "nondeterministic": {"batches", "cases", "sizes"},
-    "wrong_ties": {"sizes"},
+    "batch_dependent": {"sizes", "cases"},
+    "nondeterministic": {"batches", "sizes", "cases"},
 }
 
 

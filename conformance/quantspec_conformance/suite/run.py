@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..implementations.errors import ImplementationError
-from ..protocol.messages import Answer, Hello, Identity, Implementation
+from ..protocol.messages import Answer, Hello, Identity, Implementation, Unsupported
 from .case import Case, lacking
 from .judge import judge
 from .outcome import CaseResult, answer_digest
 
 __all__ = ["RunOptions", "run_suite"]
+
+#: What `files:` says it lacks where a lab has not answered yet.
+NOT_RUN = "notrun"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,8 @@ def _asked(
     started = time.monotonic()
     try:
         answer = implementation.handle(case.request)
+        if isinstance(answer, Unsupported) and answer.feature == NOT_RUN:
+            return CaseResult(case.id, "notrun", answer.message or "there is no answer")
         result = judge(case, answer, keep=options.keep)
         if again and identity.deterministic and result.outcome not in ("unsupported", "known"):
             result = _repeated(case, implementation, answer, result)
