@@ -173,7 +173,9 @@ def _noise(name: str, session: _Session, command: Sequence[str], timeout: float)
 
 
 def _restart(name: str, session: _Session, command: Sequence[str], timeout: float) -> Finding:
-    """Killed in the middle, started anew: the same identity, and it answers."""
+    """Killed with a request before it, started anew: the same identity, and it answers."""
+    if session.child.wire is not None:
+        session.child.send(session.child.wire.write_request(1, Ping()))
     session.kill()
     second = _Session(command, timeout)
     try:

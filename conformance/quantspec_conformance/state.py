@@ -94,7 +94,7 @@ class State:
         """The current quantized tensor, or the one whose codes are given."""
         if self.tensor is None or suffix:
             other = f"scheme{suffix}"
-            scheme = Scheme.parse(self.word(other)) if other in self.example.given else self.scheme
+            scheme = Scheme.parse(self.word(other)) if suffix and other in self.example.given else self.scheme
             return Quantized(
                 scheme,
                 self.need(f"codes{suffix}"),

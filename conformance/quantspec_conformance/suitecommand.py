@@ -14,7 +14,7 @@ from .errors import DeviceError, UsageError
 from .expect import Applied, Compared, Expectations, apply, read, run_info
 from .implementations.address import open_implementation
 from .implementations.errors import ImplementationError
-from .implementations.gate import echo_gate
+from .implementations.gate import UNKNOWN, echo_gate
 from .protocol.messages import Identity, Implementation
 from .report import console, progress
 from .resultset.header import make_header
@@ -162,17 +162,22 @@ def run_suite_command(options: SuiteOptions) -> int:
 
 
 def _go(run: _Run, implementation: Implementation) -> None:
-    """Ask every case under a progress bar, then look whether patterns come back as they went."""
+    """Look whether patterns come back as they went, then ask every case under a progress bar."""
     options = run.options
     how = RunOptions(repeat=options.repeat, seed=options.seed, keep=max(options.first, 8), suite=run.suite[0])
+
+    def known(identity: Identity) -> None:
+        run.greeted(identity)
+        try:
+            run.gate = echo_gate(implementation)
+        except ImplementationError as error:
+            run.gate = [f"it broke: {error}"]
+
     with _interruptible(run), progress(len(run.cases)) as bar:
         bar.start()
-        results = run_suite(run.cases, implementation, how, on_identity=run.greeted, stopped=lambda: run.stopped)
-        for result in results:
+        for result in run_suite(run.cases, implementation, how, on_identity=known, stopped=lambda: run.stopped):
             run.take(result)
             bar.advance(bar.task_ids[0])
-        if not run.stopped:
-            run.gate = echo_gate(implementation)
 
 
 def _applied(run: _Run) -> Applied | None:
@@ -184,7 +189,7 @@ def _applied(run: _Run) -> Applied | None:
 
 def _exit_code(run: _Run, applied: Applied | None) -> int:
     """0 as expected, 1 an unexpected outcome or an interruption."""
-    if run.stopped:
+    if run.stopped or any(not line.startswith(UNKNOWN) for line in run.gate):
         return 1
     if applied is not None:
         return applied.exit_code

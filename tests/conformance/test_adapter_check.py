@@ -149,3 +149,19 @@ def test_lines_say_what_to_do() -> None:
         "1 ok, 1 warn, 1 bad",
     ]
     assert exit_code(found) == 1
+
+
+def test_what_is_not_claimed_is_not_checked(tmp_path: Path) -> None:
+    file = tmp_path / "sizer.py"
+    file.write_text(
+        "from quantspec_conformance.protocol.messages import Identity, Ok, Unsupported\n"
+        "class Sizer:\n"
+        "    def hello(self, hello): return Identity(name='sizer', version='1', language='Python', ops=('size',))\n"
+        "    def handle(self, request): return Ok({}, {'size': '34'}) if request.op == 'size' else Unsupported(request.op)\n"
+        "    def close(self): pass\n"
+    )
+    found = check_adapter(f"py:{file}:Sizer", [])
+    assert {finding.check: finding.verdict for finding in found} == {
+        "identity": "ok", "echo": "warn", "same twice": "ok", "batches": "warn", "sizes": "warn", "cases": "warn",
+    }  # fmt: skip
+    assert exit_code(found) == 0

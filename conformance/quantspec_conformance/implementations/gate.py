@@ -10,7 +10,10 @@ from ..examples import DTYPES, Tensor
 from ..protocol.bits import Bits, bits_of
 from ..protocol.messages import Implementation, Ok, ProtocolError, Request, Unsupported
 
-__all__ = ["echo_gate", "probes"]
+__all__ = ["UNKNOWN", "echo_gate", "probes"]
+
+#: How the line begins that says that nothing is known, as there is no echo.
+UNKNOWN = "echo is unsupported"
 
 _F32 = (
     0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00800000, 0x80800000, 0x00400000,
@@ -50,9 +53,7 @@ def echo_gate(implementation: Implementation) -> list[str]:
     for name, tensor in probes().items():
         answer = implementation.handle(Request("echo", {}, {name: tensor}))
         if isinstance(answer, Unsupported):
-            return [
-                f"echo is unsupported: that patterns pass unchanged is not known ({answer.message or answer.feature})"
-            ]
+            return [f"{UNKNOWN}: that patterns pass unchanged is not known ({answer.message or answer.feature})"]
         if not isinstance(answer, Ok):
             found.append(f"{name}: {type(answer).__name__.lower()}: {getattr(answer, 'message', '')[:200]}")
         elif set(answer.tensors) != {name}:

@@ -188,7 +188,7 @@ def _check_head(content: Any, path: Path) -> None:
         names_of(content["suite"], content["format"], content["op"])
     except ValueError as error:
         raise _damaged(path, str(error)) from None
-    parts = path.parts[-3:]
+    parts = path.absolute().parts[-3:]
     if parts != (content["format"], content["op"], f"{content['suite']}.json"):
         raise _damaged(path, f"is the suite {content['format']}/{content['op']}/{content['suite']}: not at its place")
 

@@ -29,7 +29,7 @@ FIRST = (
     "e2m3.packed_u32_1.t-ue8m0",
 )
 #: Operations for which the law takes a table beside the scheme's text; elsewhere only a registered name says which one is meant.
-READS_TABLES = ("quantize", "unpack", "split", "scheme", "size")
+READS_TABLES = ("quantize", "dequantize", "pack", "to_bytes", "unpack", "split", "scheme", "size")
 _FACTORS: dict[str, tuple[Any, ...]] = {
     "family": tuple(FAMILIES),
     "value": tuple(VALUES),
