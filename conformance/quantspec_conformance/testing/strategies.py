@@ -50,7 +50,7 @@ _WIDTHS = {"f32": 32, "f16": 16, "bf16": 16, "f64": 64, "u8": 8, "u16": 16, "u32
 #: What a block is made of, the simplest first.
 KINDS = ("zeros", "numbers", "ties", "steps", "tiny", "huge", "specials", "any")
 #: How often each: ties and steps are what random numbers miss.
-_WEIGHTED = ("zeros", "numbers", "ties", "ties", "ties", "ties", "steps", "steps", "tiny", "huge", "specials", "any")
+_WEIGHTED = ("zeros", "numbers", *["ties"] * 4, *["steps"] * 2, "tiny", "huge", *["specials"] * 2, "any")
 #: Blocks of a tensor that are drawn one by one; the rest are zeros.
 MOST_BLOCKS = 6
 #: Elements of a block; a larger one is cut short, as at the end of a tensor.
