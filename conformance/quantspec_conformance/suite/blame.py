@@ -19,6 +19,11 @@ SAMPLE = 256
 _INSTEAD = (
     "SCL-12", "SCL-11", "SCL-8", "SCL-20", "SCL-21", "QNT-4", "QNT-3", "QNT-2", "QNT-7", "QNT-8", "VAL-9", "VAL-10", "VAL-6",
 )  # fmt: skip
+#: Rules that few elements meet, the most telling first.
+_RARE = (
+    "VAL-7", "VAL-10", "VAL-9", "QNT-8", "QNT-2", "QNT-3", "QNT-4", "VAL-13", "VAL-3", "QNT-11", "VAL-8", "SCL-7", "SCL-9",
+    "SCL-13", "SCL-3", "QNT-10", "VAL-11",
+)  # fmt: skip
 #: Operation -> areas whose rules fix its results, and the rule that is named where none stands out.
 _AREAS: dict[str, tuple[tuple[str, ...], str]] = {
     "encode": (("VAL-", "QNT-7", "QNT-8"), "VAL-6"),
@@ -126,6 +131,9 @@ def _narrowest(first: Sequence[str], usual: str) -> str:
 def _telling(fired: Sequence[set[str]], others: Sequence[set[str]]) -> tuple[str, str]:
     """The rule that fires for every differing element and most rarely for the rest; and that in words."""
     shared = set.intersection(*fired) if fired else set()
+    if not others:  # every element differs: what happens to few elements elsewhere tells most
+        rule = next((rule for rule in _RARE if rule in shared), "")
+        return rule, f"{rule} fires for every element" if rule else ""
     counts = {rule: sum(rule in rest for rest in others) for rule in shared}
     telling = {rule: count for rule, count in counts.items() if count < len(others)}
     if not telling:
