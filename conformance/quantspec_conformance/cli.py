@@ -1,7 +1,7 @@
 """The command `quantspec`: run, devices, explain, rules, vectors; the commands about the suite are in `suitecli`.
 
-Exit codes: 0 as expected, 1 an unexpected outcome, 2 usage, 3 no usable device, 4 the suite is damaged, 141 the reader of the
-report left.
+Exit codes: 0 as expected, 1 an unexpected outcome, 2 usage, 3 no usable device or adapter, 4 the suite or a result file is
+damaged, 130 interrupted, 141 the reader of the report left, 143 terminated.
 """
 
 import json
@@ -267,8 +267,9 @@ def vectors_doc(write: bool, reviewed: tuple[str, ...], retire: tuple[tuple[str,
         except OSError as error:
             raise UsageError(f"{str(path)!r} cannot be written: {error.strerror}") from None
         click.echo(f"{len(content['cases'])} cases, {len(content['retired'])} retired, written to {path}")
-    problems = doccases.differences(doccases.load())
-    for problem in problems:
+    found = doccases.load()
+    problems = doccases.differences(found)
+    for problem in problems or [f"current: {len(found['cases'])} cases"]:
         click.echo(problem)
     sys.exit(1 if problems else 0)
 
@@ -295,7 +296,7 @@ def vectors_suites(write: bool, out: Path | None, levels: tuple[int, ...], retir
         raise UsageError("--level goes with --out, --retire with --write or --out")
     if not write and out is None:
         problems = stale(vectors_root())
-        for problem in problems:
+        for problem in problems or ["current"]:
             click.echo(problem)
         sys.exit(1 if problems else 0)
     root = vectors_root() if out is None else out

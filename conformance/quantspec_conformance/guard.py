@@ -3,7 +3,9 @@
 import errno
 import functools
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn, ParamSpec, TypeVar
@@ -22,6 +24,8 @@ R = TypeVar("R")
 
 NEWLINE = "\n"
 READER_LEFT = 141
+INTERRUPTED = 130
+TERMINATED = 143
 UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -40,6 +44,12 @@ def _unwritable(error: OSError) -> NoReturn:
     _fail(UsageError(f"cannot write the report: {error.strerror}"))
 
 
+def _end_on_sigterm() -> None:
+    """Let SIGTERM end the command as an exception, so that what it started is ended too."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
+
+
 def _flush() -> None:
     if sys.stdout is not None:  # None where the process was started without one
         sys.stdout.flush()
@@ -50,11 +60,14 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
+        _end_on_sigterm()
         try:
             try:
                 return command(*args, **kwargs)
             finally:
                 _flush()
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
         except OSError as error:
             if error.errno not in UNWRITABLE:
                 raise

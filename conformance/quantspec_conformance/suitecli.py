@@ -11,6 +11,7 @@ from rich.text import Text
 
 from .errors import UsageError
 from .guard import guarded
+from .outside import printable
 
 __all__ = ["register"]
 
@@ -32,17 +33,51 @@ def _print(lines: Any) -> None:
         out.print(Text(line), soft_wrap=True)
 
 
+def _read(path: Path) -> Any:
+    """A result file; one that did not reach its end says so on stderr."""
+    from .resultset.reader import read_run
+
+    run = read_run(path)
+    if not run.complete:
+        why = "has no end: it was killed, or is still being written" if run.footer is None else "did not reach its end"
+        click.echo(f"quantspec: warning: {printable(str(path))} {why}; {_not_run(run)}", err=True)
+    return run
+
+
+def _not_run(run: Any) -> str:
+    count = run.totals.get("notrun", 0)
+    return f"{count} of {len(run.results)} cases were not run" if count else f"it has {len(run.results)} cases"
+
+
 def _cases(level: int = 2) -> Any:
     from .suite.store import load_all, vectors_root
 
     return [case for case in load_all(vectors_root()) if case.level <= level]
 
 
+def _worked(case_id: str) -> list[str]:
+    """A worked example of several operations, which is no case of the suite, as its page has it; [] for any other id."""
+    from .examples import examples
+
+    example = examples().get(case_id)
+    if example is None or len(example.do) == 1:
+        return []
+    rows = [("do", " ".join(example.do)), ("shows", " ".join(example.shows))]
+    rows += [(name, entry.text) for name, entry in example.given.items()]
+    rows += [("gives", ""), *((name, entry.text) for name, entry in example.gives.items())]
+    head = (
+        f"{case_id}  {example.title}",
+        f"a worked example of several operations, spec/{example.page}:{example.line}",
+        "",
+    )
+    return [*head, *(f"  {name:<18} {text}".rstrip() for name, text in rows)]
+
+
 def _suite_ids() -> list[str]:
     return [case.id for case in _cases()]
 
 
-@click.command("list")
+@click.command("list", context_settings={"ignore_unknown_options": True})
 @click.argument("terms", nargs=-1)
 @click.option("--level", type=LEVEL, default=1, show_default=True, help="Up to this level.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
@@ -68,6 +103,9 @@ def show(case_id: str, index: str | None) -> None:
     from .triage.replay import index_of
     from .triage.show import show_lines
 
+    if index is None and (worked := _worked(case_id)):
+        _print(worked)
+        return
     case = find_case(_cases(), case_id)
     _print(show_lines(case) if index is None else explain_case(case, index_of(index, "--index")))
 
@@ -138,10 +176,9 @@ def shrink(case_id: str, address: str, timeout: float, budget: int, as_json: boo
 @guarded
 def diff(before: Path, after: Path, as_json: bool) -> None:
     """Compare two result files: fixed, broken, other wrong bits, no longer supported."""
-    from .resultset.reader import read_run
     from .triage.diff import diff_runs
 
-    lines, code = diff_runs(read_run(before), read_run(after), as_json=as_json)
+    lines, code = diff_runs(_read(before), _read(after), as_json=as_json)
     _print(lines)
     sys.exit(code)
 
@@ -158,7 +195,11 @@ def verify(result: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"file": str(result), "faults": found}, indent=1))
     else:
-        _print([*found, f"{result}: {'verified' if not found else f'{len(found)} faults'}"])
+        said = f"{len(found)} fault{'s' * (len(found) > 1)}"
+        if not found:
+            run = _read(result)
+            said = "verified" if run.complete else f"verified as far as it goes; {_not_run(run)}"
+        _print([*found, f"{result}: {said}"])
     sys.exit(1 if found else 0)
 
 
@@ -174,9 +215,8 @@ def expect() -> None:
 def expect_check(file: Path, result: Path | None) -> None:
     """What is wrong with FILE, by itself or against a result file."""
     from .expect import check_command
-    from .resultset.reader import read_run
 
-    run = None if result is None else read_run(result)
+    run = None if result is None else _read(result)
     lines, code = check_command(file, run, today=datetime.now(UTC).date(), suite_ids=_suite_ids())
     _print(lines)
     sys.exit(code)
@@ -190,9 +230,8 @@ def expect_check(file: Path, result: Path | None) -> None:
 def expect_update(file: Path, result: Path, write: bool) -> None:
     """Propose the smallest edits that make FILE agree with a result file."""
     from .expect import update_command
-    from .resultset.reader import read_run
 
-    text, code = update_command(file, read_run(result), today=datetime.now(UTC).date(), suite_ids=_suite_ids())
+    text, code = update_command(file, _read(result), today=datetime.now(UTC).date(), suite_ids=_suite_ids())
     if not write:
         click.echo(text, nl=False)
         sys.exit(code)
@@ -209,9 +248,8 @@ def expect_update(file: Path, result: Path, write: bool) -> None:
 def expect_script(result: Path) -> None:
     """Print a starter file with the failures of a result file."""
     from .expect import script_command
-    from .resultset.reader import read_run
 
-    text, code = script_command(read_run(result))
+    text, code = script_command(_read(result))
     click.echo(text, nl=False)
     sys.exit(code)
 
@@ -262,11 +300,10 @@ def adapter_check(address: str, timeout: float, as_json: bool) -> None:
 @guarded
 def report(results: tuple[Path, ...], folder: Path | None, form: str | None) -> None:
     """Result files as pages that open from disk (--html), or in another form (--export)."""
-    from .resultset.reader import read_run
 
     if (folder is None) == (form is None):
         raise UsageError("report: one of --html FOLDER and --export FORM")
-    runs = [read_run(path) for path in results]
+    runs = [_read(path) for path in results]
     if form is not None:
         from .resultset.exports import export
 

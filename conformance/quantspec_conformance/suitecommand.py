@@ -30,6 +30,8 @@ from .testing.profiles import PROFILES
 
 __all__ = ["SuiteOptions", "chosen_cases", "run_suite_command"]
 
+#: Seconds a request, unless said otherwise.
+TIMEOUT = 10.0
 #: Outcomes that need no expectation.
 FINE = ("pass", "unsupported")
 
@@ -44,7 +46,7 @@ class SuiteOptions:
     profile: str = ""
     expect: Path | None = None
     out: Path | None = None
-    timeout: float = 10.0
+    timeout: float = TIMEOUT
     repeat: float = 0.02
     seed: int = 0
     first: int = 5
@@ -154,7 +156,9 @@ def run_suite_command(options: SuiteOptions) -> int:
             run.writer.close(interrupted=run.stopped)
         except UsageError as error:
             unwritten = error
-    print_run(console(), Told(options.address, run.identity, run.results, cases, run.gate, run.stopped), suite, applied,
+    extra = () if options.timeout == TIMEOUT else ("--timeout", f"{options.timeout:g}")
+    told = Told(options.address, run.identity, run.results, cases, run.gate, run.stopped, extra)
+    print_run(console(), told, suite, applied,
               first=options.first, level=options.level, profile=options.profile, out_file=options.out, code=code)  # fmt: skip
     if unwritten is not None:
         raise unwritten

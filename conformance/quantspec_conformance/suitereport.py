@@ -19,7 +19,7 @@ from .spec import rule_line
 from .suite.case import Case
 from .suite.outcome import OUTCOMES, CaseResult
 from .testing.profiles import PROFILES, met
-from .triage.block import failure_block
+from .triage.block import failure_block, repro_line
 
 __all__ = ["Told", "print_run"]
 
@@ -37,6 +37,7 @@ class Told:
     cases: Sequence[Case]
     gate: Sequence[str]
     stopped: bool
+    extra: Sequence[str] = ()  #: options that a repro line needs
 
 
 def print_run(
@@ -65,7 +66,9 @@ def print_run(
     fresh = [result for result in bad if result.id not in foreseen]
     for result in fresh[:first]:
         out.print()
-        out.print(Text(failure_block(by_id[result.id], result, told.address)), soft_wrap=True)
+        repro = repro_line("replay", result.id, told.address, told.extra)
+        out.print(Text(failure_block(by_id[result.id], result, told.address, repro=repro)), soft_wrap=True)
+    _known(out, told, first)
     _rules(out, bad, len(fresh) - first)
     for line in told.gate:
         out.print(Text(f"echo      {printable(line)}", style="yellow"), soft_wrap=True)
@@ -109,6 +112,15 @@ def _table(told: Told) -> Table:
 def _cell(outcome: str, count: int) -> Text:
     style = "" if not count else "green" if outcome == "pass" else "bold red" if outcome in SHOWN else "yellow"
     return Text(str(count) if count else "", style=style)
+
+
+def _known(out: Console, told: Told, first: int) -> None:
+    """What the implementation says that it knows it gets wrong, with the ticket."""
+    known = [result for result in told.results if result.outcome == "known"]
+    for result in known[:first]:
+        out.print(Text(f"known     {result.id}: {printable(result.reason)}", style="yellow"), soft_wrap=True)
+    if len(known) > first:
+        out.print(f"          and {len(known) - first} more; an expectation of outcome `known` makes them expected")
 
 
 def _rules(out: Console, bad: Sequence[CaseResult], hidden: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from quantspec import DtypeError, ScaleError, ScaleType, Scheme, ShapeError
+from quantspec import DtypeError, EncodingError, ScaleError, ScaleType, Scheme, ShapeError
 from quantspec.blocks import check_array_shape
 
 from .choice import require_grid
@@ -85,4 +85,13 @@ def _words(machine: Machine, scheme: Scheme, shape: Shape, words: ArrayInput) ->
         raise ShapeError(
             "LAY-4", f"words has shape {array.shape}; allowed: exactly {expected} for a tensor {shape} of {scheme.text}"
         )
-    return machine.upload(array) if isinstance(array, np.ndarray) else array
+    if not isinstance(array, np.ndarray):
+        return array
+    size = scheme.store.word_bytes(scheme.value.bits)
+    outside = array > dtype.type((1 << 8 * size) - 1)
+    if outside.any():
+        index = [int(i) for i in np.argwhere(outside)[0]]
+        raise EncodingError(
+            "PAK-1", f"words{index} is 0x{int(array[tuple(index)]):X}; words of {scheme.text} have {size} bytes"
+        )
+    return machine.upload(array)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quantspec import SCALES, VALUES
-from quantspec_conformance.testing.assert_bits_equal import assert_bits_equal, difference
+from quantspec_conformance.testing.equality import assert_bits_equal, difference
 from quantspec_conformance.testing.formats import CLASSES, format_of
 
 

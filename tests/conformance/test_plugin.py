@@ -375,7 +375,7 @@ def test_the_fixture_spec_is_the_reference(run: Run, pytester: pytest.Pytester) 
         test_own="""
         import numpy as np
         import pytest
-        from quantspec_conformance.testing.assert_bits_equal import assert_bits_equal
+        from quantspec_conformance.testing.equality import assert_bits_equal
 
         def test_verbs(spec):
             q = spec.quantize(np.float32([0.5, -1, 6, 0.3]), "e2m1.native.b2-ue8m0")
@@ -407,7 +407,7 @@ def test_a_failing_assertion_shows_the_patterns_and_no_frame_of_ours(run: Run, p
     pytester.makepyfile(
         test_own="""
         import numpy as np
-        from quantspec_conformance.testing.assert_bits_equal import assert_bits_equal
+        from quantspec_conformance.testing.equality import assert_bits_equal
 
         def test_wrong():
             assert_bits_equal(np.uint8([2]), np.uint8([3]), "e2m1")

@@ -135,6 +135,13 @@ def _telling(fired: Sequence[set[str]], others: Sequence[set[str]]) -> tuple[str
         rule = next((rule for rule in _RARE if rule in shared), "")
         return rule, f"{rule} fires for every element" if rule else ""
     counts = {rule: sum(rule in rest for rest in others) for rule in shared}
+    if (
+        "VAL-7" in shared
+    ):  # every differing element is a tie: that explains them, however many other ties came out right
+        return (
+            "VAL-7",
+            f"every differing element looked at is a tie, and so are {100 * counts['VAL-7'] / len(others):.0f} % of the others",
+        )
     telling = {rule: count for rule, count in counts.items() if count < len(others)}
     if not telling:
         return "", ""

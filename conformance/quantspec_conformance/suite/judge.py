@@ -88,7 +88,9 @@ def _compared(case: Case, answer: Ok, keep: int) -> CaseResult:
 
 def _failed(case: Case, answer: Ok, mismatch: SuiteMismatch, rule: str, rules: tuple[str, ...]) -> CaseResult:
     reason = mismatch.message or f"{mismatch.count} of {mismatch.total} entries of {mismatch.part} differ"
-    return CaseResult(case.id, "fail", reason, rule, rules or (rule,), mismatch, answer_digest(answer))
+    return CaseResult(
+        case.id, "fail", reason, rule, rules or ((rule,) if rule else ()), mismatch, answer_digest(answer)
+    )
 
 
 def _part(case: Case, part: str, got: Tensor | None, keep: int) -> tuple[SuiteMismatch, str, tuple[str, ...]] | None:
@@ -96,7 +98,7 @@ def _part(case: Case, part: str, got: Tensor | None, keep: int) -> tuple[SuiteMi
     wanted = case.outputs[part]
     shape_rule = SHAPE_RULES.get(part, "CNF-1")
     if got is None:
-        return SuiteMismatch(part, "missing", f"{part} is missing"), shape_rule, ()
+        return SuiteMismatch(part, "missing", f"the answer has no {part}"), "", ()
     if got == wanted:
         return None
     if (got.dtype, got.shape) != (wanted.dtype, wanted.shape):
