@@ -5,11 +5,12 @@ import { writeSync } from "node:fs";
 const HELLO =
   "ok protocol=1.0 name=my-adapter version=0.1 language=JavaScript ops=encode,decode,echo values=e2m1,e4m3 modes=symmetric";
 
-// Value formats (VAL-2, VAL-3): mantissa bits, bias, code of the largest finite number, code of NaN, sign bit.
-const FORMATS = {
-  e2m1: { m: 1, bias: 1, largest: 0x07, nan: null, sign: 0x08 },
-  e4m3: { m: 3, bias: 7, largest: 0x7e, nan: 0x7f, sign: 0x80 },
+// Mantissa bits, bias, codes of the largest finite number, of infinity, of NaN (0: none), sign bit (VAL-2, VAL-3).
+const FORMATS = { // HERE: a format more is a row more, and its name among values in HELLO
+  e2m1: { m: 1, bias: 1, largest: 0x07, infinity: 0, nan: 0, sign: 0x08 },
+  e4m3: { m: 3, bias: 7, largest: 0x7e, infinity: 0, nan: 0x7f, sign: 0x80 },
 };
+const BINARY16 = { m: 10, bias: 15, largest: 0x7bff, infinity: 0x7c00, nan: 0x7e00, sign: 0x8000 }; // an input dtype
 
 // Hexadecimal digits of a pattern, and the array that holds patterns: integers. Never a Float32Array: reading a NaN
 // from one gives a number that keeps neither its sign nor its payload.
@@ -22,7 +23,7 @@ const DTYPES = {
 function encode(x, { m, bias, largest, nan, sign }) {
   const negative = x >>> 31 ? sign : 0;
   const magnitude = x & 0x7fffffff;
-  if (magnitude > 0x7f800000) return nan === null ? 0 : negative | nan; // VAL-9, VAL-10
+  if (magnitude > 0x7f800000) return nan ? negative | nan : 0; // VAL-9, VAL-10
   const field = magnitude >>> 23;
   const [exponent, least] = [Math.max(field, 1) - 127, 1 - bias];
   const significand = (magnitude & 0x7fffff) | (field ? 0x800000 : 0);
@@ -37,10 +38,10 @@ function encode(x, { m, bias, largest, nan, sign }) {
 }
 
 // HERE: call your own kernel.
-function decode(code, { m, bias, largest, sign }) {
+function decode(code, { m, bias, largest, infinity, sign }) {
   const negative = code & sign ? 0x80000000 : 0;
   const magnitude = code & (sign - 1);
-  if (magnitude > largest) return 0x7fc00000; // VAL-12
+  if (magnitude > largest) return magnitude === infinity ? (negative | 0x7f800000) >>> 0 : 0x7fc00000; // VAL-12
   if (magnitude === 0) return negative;
   let exponent = Math.max(magnitude >>> m, 1);
   let fraction = (magnitude & ((1 << m) - 1)) | (magnitude >>> m ? 1 << m : 0);
@@ -52,15 +53,17 @@ function decode(code, { m, bias, largest, sign }) {
 function widen(x, dtype) {
   if (dtype !== "f16") return dtype === "bf16" ? (x << 16) >>> 0 : x;
   if ((x & 0x7c00) === 0x7c00) return (((x & 0x8000) << 16) | 0x7f800000 | ((x & 0x3ff) << 13)) >>> 0;
-  return decode(x, { m: 10, bias: 15, largest: 0x7bff, sign: 0x8000 });
+  return decode(x, BINARY16);
 }
 
-// dtype:shape:hex, or null.
+// dtype:shape:hex. null: something else; undefined: a tensor that cannot be read.
 function parse(text) {
-  const [, dtype, shape, hex] = /^([a-z]+[0-9]+):([0-9x]*):([0-9A-F]*)$/.exec(text) ?? [];
+  const [, dtype, shape, hex] = /^([a-z]+[0-9]+):([^:]*):([^:]*)$/.exec(text) ?? [];
   if (!Object.hasOwn(DTYPES, dtype ?? "")) return null;
   const [digits, Bits] = DTYPES[dtype];
-  const bits = new Bits(hex.length / digits);
+  const count = shape === "" ? 1 : shape.split("x").reduce((n, size) => n * (/^[0-9]+$/.test(size) ? Number(size) : NaN), 1);
+  if (hex.length !== count * digits || /[^0-9A-F]/.test(hex)) return undefined;
+  const bits = new Bits(count);
   for (let i = 0; i < bits.length; i++) {
     const pattern = "0x" + hex.slice(i * digits, (i + 1) * digits);
     bits[i] = digits === 16 ? BigInt(pattern) : Number(pattern);
@@ -97,18 +100,25 @@ function answer(line) {
   const [verb, ...tokens] = line.split(" ");
   const words = { id: "0", op: "", value: "", codec: "canonical" };
   const tensors = {};
-  let known = true; // false for a word that nobody here knows
+  let [known, read] = [true, true]; // false for a word that nobody here knows, and for a tensor that cannot be read
   for (const token of tokens) {
     const [key, text] = [token.split("=")[0], token.slice(token.indexOf("=") + 1)];
     const tensor = parse(text);
     if (Object.hasOwn(words, key)) words[key] = text;
     else if (tensor) tensors[key] = tensor;
+    else if (tensor === undefined) read = false;
     else known &&= key.startsWith("_");
   }
   if (verb === "hello") return HELLO;
   if (verb === "ping") return `ok id=${words.id}`;
+  if (verb === "run" && !read) return `failed message=digits%20that%20do%20not%20fit id=${words.id}`;
   if (verb !== "run" || !known) return `unsupported feature=${verb}:${words.op} id=${words.id}`;
-  const made = run(words, tensors);
+  let made = "failed message=exception";
+  try {
+    made = run(words, tensors);
+  } catch (error) {
+    console.error(error);
+  }
   return typeof made === "string" ? `${made} id=${words.id}` : `ok id=${words.id}${Object.entries(made).map(show).join("")}`;
 }
 
@@ -133,12 +143,6 @@ process.stdin.on("data", (piece) => {
   rest = [Buffer.from(lines.pop(), "latin1")];
   for (const line of lines) {
     if (line === "stop") process.exit(0);
-    let text = "failed message=exception";
-    try {
-      text = answer(line);
-    } catch (error) {
-      console.error(error);
-    }
-    send(text);
+    send(answer(line));
   }
 });

@@ -1,7 +1,7 @@
 """A quantspec adapter on the text wire, standard library only. Put your own code where it says HERE."""
 
+import math
 import os
-import re
 
 # HERE: who you are and what you do. Cases of anything that is not listed are not sent.
 HELLO = "ok protocol=1.0 name=my-adapter version=0.1 language=Python ops=encode,decode,echo values=e2m1 modes=symmetric"
@@ -29,7 +29,13 @@ def answer(verb: str, words: dict[str, str]) -> str:
     given = {k: v.split(":") for k, v in words.items() if k not in ("id", "op", "value", "codec") and k[:1] != "_"}
     if verb != "run" or any(len(parts) != 3 or parts[0] not in DIGITS for parts in given.values()):
         return "unsupported feature=message"  # a verb or a word that this adapter does not know: answer, never exit
-    made = {k: (d, s, [int(p, 16) for p in re.findall("." * DIGITS[d], bits)]) for k, (d, s, bits) in given.items()}
+    counts = [(b, DIGITS[d] * math.prod(int(size) for size in s.split("x") if s)) for d, s, b in given.values()]
+    if any(len(bits) != count or set(bits) - set("0123456789ABCDEF") for bits, count in counts):
+        return "failed message=digits%20that%20do%20not%20fit"  # a message that cannot be read
+    made = {
+        k: (d, s, [int(b[i : i + DIGITS[d]], 16) for i in range(0, len(b), DIGITS[d])])
+        for k, (d, s, b) in given.items()
+    }
     if op != "echo" and (value != "e2m1" or (op, *made) not in (("encode", "x"), ("decode", "codes"))):
         return f"unsupported feature={op}:{value}"  # HERE: more operations and formats
     if codec != "canonical":
@@ -44,17 +50,17 @@ def answer(verb: str, words: dict[str, str]) -> str:
         made = {"codes": ("u8", made["x"][1], [encode(x, made["x"][0]) for x in made["x"][2]])}
     if op == "decode":
         made = {"y": ("f32", made["codes"][1], [decode(code) for code in made["codes"][2]])}
-    shown = [f" {k}={d}:{s}:" + "".join(f"{p:0{DIGITS[d]}X}" for p in ps) for k, (d, s, ps) in made.items()]
-    return "ok" + "".join(shown)
+    return "ok" + "".join(
+        f" {k}={d}:{s}:" + "".join(f"{p:0{DIGITS[d]}X}" for p in ps) for k, (d, s, ps) in made.items()
+    )
 
 
 out, lines = os.fdopen(os.dup(1), "w"), os.fdopen(0, encoding="ascii", errors="backslashreplace", newline="\n")
 os.dup2(2, 1)  # what a library prints goes to stderr; answers have a descriptor of their own
 while (line := lines.readline()) and line != "stop\n":
     verb, *tokens = line.rstrip("\n").split(" ")
-    words = {token.partition("=")[0]: token.partition("=")[2] for token in tokens}
     try:  # whatever goes wrong is an answer
-        text = answer(verb, words)
+        text = answer(verb, dict(token.partition("=")[::2] for token in tokens))
     except Exception as error:
         text = "failed message=" + type(error).__name__
-    print(text, *(f"id={words[k]}" for k in words if k == "id"), file=out, flush=True)
+    print(text, *[token for token in tokens if token[:3] == "id="][:1], file=out, flush=True)

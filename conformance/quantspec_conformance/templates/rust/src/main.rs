@@ -11,26 +11,26 @@ const HELLO: &str = "ok protocol=1.0 name=my-adapter version=0.1 language=Rust o
 const DTYPES: [(&str, usize); 8] =
     [("u8", 2), ("u16", 4), ("f16", 4), ("bf16", 4), ("u32", 8), ("i32", 8), ("f32", 8), ("f64", 16)];
 
-/// A value format (VAL-2, VAL-3): mantissa bits, bias, code of the largest finite number, code of NaN, sign bit.
-type Format = (i32, i32, u64, Option<u64>, u64);
+/// Mantissa bits, bias, codes of the largest finite number, of infinity, of NaN (0: none), sign bit (VAL-2, VAL-3).
+type Format = (i32, i32, u64, u64, u64, u64);
+
+/// HERE: a format more is a row more, and its name among values in HELLO.
+const FORMATS: &[(&str, Format)] = &[
+    ("e2m1", (1, 1, 0x07, 0, 0, 0x08)),
+    ("e4m3", (3, 7, 0x7E, 0, 0x7F, 0x80)),
+];
+const BINARY16: Format = (10, 15, 0x7BFF, 0x7C00, 0x7E00, 0x8000); // an input dtype, no value format
 
 /// Patterns are integers and never pass through f32 or f64: a host may quiet a NaN or flush a subnormal.
-struct Tensor<'a> {
-    name: &'a str,
-    dtype: &'a str,
-    shape: &'a str,
-    bits: Vec<u64>,
-}
-
-const FORMATS: [(&str, Format); 2] =
-    [("e2m1", (1, 1, 0x07, None, 0x08)), ("e4m3", (3, 7, 0x7E, Some(0x7F), 0x80))];
+#[rustfmt::skip]
+struct Tensor<'a> { name: &'a str, dtype: &'a str, shape: &'a str, bits: Vec<u64> }
 
 /// HERE: call your own kernel.
-fn encode(x: u64, (m, bias, largest, nan, sign_bit): Format) -> u64 {
+fn encode(x: u64, (m, bias, largest, _, nan, sign_bit): Format) -> u64 {
     let sign = if x >> 31 == 1 { sign_bit } else { 0 };
     let magnitude = x & 0x7FFF_FFFF;
     if magnitude > 0x7F80_0000 {
-        return nan.map_or(0, |nan| sign | nan); // VAL-9, VAL-10
+        return if nan > 0 { sign | nan } else { 0 }; // VAL-9, VAL-10
     }
     let field = (magnitude >> 23) as i32;
     let (exponent, least) = (field.max(1) - 127, 1 - bias);
@@ -43,13 +43,16 @@ fn encode(x: u64, (m, bias, largest, nan, sign_bit): Format) -> u64 {
 }
 
 /// HERE: call your own kernel.
-fn decode(code: u64, (m, bias, largest, _, sign_bit): Format) -> u64 {
+fn decode(code: u64, (m, bias, largest, infinity, _, sign_bit): Format) -> u64 {
     let sign = if code & sign_bit > 0 { 0x8000_0000 } else { 0 };
     let magnitude = code & (sign_bit - 1);
     let exponent = (magnitude >> m).max(1) as i32;
     let fraction = magnitude & ((1 << m) - 1) | if magnitude >> m > 0 { 1 << m } else { 0 };
-    if magnitude == 0 || magnitude > largest {
-        return if magnitude == 0 { sign } else { 0x7FC0_0000 }; // VAL-12
+    match magnitude {
+        0 => return sign,
+        _ if magnitude > largest && magnitude == infinity => return sign | 0x7F80_0000,
+        _ if magnitude > largest => return 0x7FC0_0000, // VAL-12
+        _ => {}
     }
     let up = m - fraction.ilog2() as i32; // a subnormal here is a normal binary32
     sign | ((exponent - up - bias + 127) as u64) << 23 | fraction << (23 - m + up) & 0x7F_FFFF
@@ -60,7 +63,7 @@ fn widen(x: u64, dtype: &str) -> u64 {
     match dtype {
         "bf16" => x << 16,
         "f16" if x & 0x7C00 == 0x7C00 => (x & 0x8000) << 16 | 0x7F80_0000 | (x & 0x3FF) << 13,
-        "f16" => decode(x, (10, 15, 0x7BFF, None, 0x8000)),
+        "f16" => decode(x, BINARY16),
         _ => x,
     }
 }
@@ -69,13 +72,18 @@ fn digits(dtype: &str) -> Option<usize> {
     DTYPES.iter().find(|(name, _)| *name == dtype).map(|(_, digits)| *digits)
 }
 
-/// dtype:shape:hex, or None.
-fn parse<'a>(name: &'a str, text: &'a str) -> Option<Tensor<'a>> {
-    let (dtype, rest) = text.split_once(':')?;
-    let (shape, hex) = rest.split_once(':')?;
+/// dtype:shape:hex. None: something else; Some(None): a tensor that cannot be read.
+fn parse<'a>(name: &'a str, text: &'a str) -> Option<Option<Tensor<'a>>> {
+    let [dtype, shape, hex] = text.split(':').collect::<Vec<_>>()[..] else { return None };
+    let digits = digits(dtype)?;
+    let sizes = shape.split('x').filter(|_| !shape.is_empty());
+    let length = sizes.map(|size| size.parse().ok()).try_fold(digits, |n, size| n.checked_mul(size?));
+    if length != Some(hex.len()) || !hex.bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b)) {
+        return Some(None);
+    }
     let pattern = |chunk| u64::from_str_radix(std::str::from_utf8(chunk).ok()?, 16).ok();
-    let bits = hex.as_bytes().chunks(digits(dtype)?).map(pattern).collect::<Option<Vec<u64>>>()?;
-    Some(Tensor { name, dtype, shape, bits })
+    let bits = hex.as_bytes().chunks(digits).map(pattern).collect::<Option<Vec<u64>>>();
+    Some(bits.map(|bits| Tensor { name, dtype, shape, bits }))
 }
 
 fn show(tensor: &Tensor) -> String {
@@ -97,7 +105,7 @@ fn run<'a>(op: &str, value: &str, codec: &str, tensors: Vec<Tensor<'a>>) -> Resu
             made("codes", "u8", bits.iter().map(|x| encode(widen(*x, dtype), f)).collect())
         }
         ("encode", "x", _) => rejected("kind=dtype rule=QNT-1 argument=x"),
-        ("decode", "codes", "u8") if bits.iter().all(|code| *code < 2 * f.4) => {
+        ("decode", "codes", "u8") if bits.iter().all(|code| *code < 2 * f.5) => {
             made("y", "f32", bits.iter().map(|code| decode(*code, f)).collect())
         }
         ("decode", "codes", "u8") => rejected("kind=encoding rule=VAL-5 argument=codes"), // a byte that is no code
@@ -111,19 +119,23 @@ fn answer(line: &str) -> String {
     let mut tokens = line.split(' ');
     let verb = tokens.next().unwrap_or("");
     let (mut id, mut op, mut value, mut codec, mut tensors, mut known) = ("0", "", "", "canonical", vec![], true);
+    let mut read = true;
     for (key, text) in tokens.map(|token| token.split_once('=').unwrap_or((token, ""))) {
         match (key, parse(key, text)) {
             ("id", _) => id = text,
             ("op", _) => op = text,
             ("value", _) => value = text,
             ("codec", _) => codec = text,
-            (_, Some(tensor)) => tensors.push(tensor),
-            _ => known = known && key.starts_with('_'),
+            _ if key.starts_with('_') => {}
+            (_, Some(Some(tensor))) => tensors.push(tensor),
+            (_, Some(None)) => read = false,
+            _ => known = false,
         }
     }
     match verb {
         "hello" => HELLO.to_string(),
         "ping" => format!("ok id={id}"),
+        "run" if !read => format!("failed id={id} message=digits%20that%20do%20not%20fit"),
         "run" if known && op == "echo" => tensors.iter().fold(format!("ok id={id}"), |line, t| line + &show(t)),
         "run" if known => match run(op, value, codec, tensors) {
             Ok(made) => made.iter().fold(format!("ok id={id}"), |line, t| line + &show(t)),
