@@ -135,18 +135,12 @@ def _telling(fired: Sequence[set[str]], others: Sequence[set[str]]) -> tuple[str
         rule = next((rule for rule in _RARE if rule in shared), "")
         return rule, f"{rule} fires for every element" if rule else ""
     counts = {rule: sum(rule in rest for rest in others) for rule in shared}
-    if (
-        "VAL-7" in shared
-    ):  # every differing element is a tie: that explains them, however many other ties came out right
-        return (
-            "VAL-7",
-            f"every differing element looked at is a tie, and so are {100 * counts['VAL-7'] / len(others):.0f} % of the others",
-        )
     telling = {rule: count for rule, count in counts.items() if count < len(others)}
-    if not telling:
+    if not telling and "VAL-7" not in shared:
         return "", ""
-    rule = min(telling, key=lambda name: (telling[name], name))
-    share = 100 * telling[rule] / len(others)
+    # where all that differ are ties, that explains them, however many other ties came out right
+    rule = "VAL-7" if "VAL-7" in shared else min(telling, key=lambda name: (telling[name], name))
+    share = 100 * counts[rule] / len(others)
     return rule, f"{rule} fires for every differing element looked at, and for {share:.0f} % of the others"
 
 

@@ -98,7 +98,7 @@ def _part(case: Case, part: str, got: Tensor | None, keep: int) -> tuple[SuiteMi
     wanted = case.outputs[part]
     shape_rule = SHAPE_RULES.get(part, "CNF-1")
     if got is None:
-        return SuiteMismatch(part, "missing", f"the answer has no {part}"), "", ()
+        return SuiteMismatch(part, "missing", f"the answer has no {part}"), "CNF-1", ()
     if got == wanted:
         return None
     if (got.dtype, got.shape) != (wanted.dtype, wanted.shape):
