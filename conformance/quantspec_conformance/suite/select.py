@@ -38,6 +38,8 @@ _PATTERNS: dict[str, Callable[[Case], Sequence[str]]] = {
     "suite": lambda case: (case.suite, case.suite.rpartition("/")[2]),
     "provenance": lambda case: (case.provenance,),
     "feature": lambda case: case.features,
+    "rank": lambda case: _features(case, "rank"),
+    "axis": lambda case: _features(case, "axis"),
 }
 #: Every name that a term may begin with.
 TERMS = (*_LISTED, "rule", "level", *_PATTERNS)
@@ -122,8 +124,11 @@ def _rule(text: str, position: int) -> Test:
 
 
 def _level(text: str, position: int) -> Test:
+    """A level of the suite; or what a scheme's scales are on, since a case's features spell that `level:block`."""
+    if text in ("tensor", "block", "both"):
+        return lambda case: text in _features(case, "level")
     match = re.fullmatch(r"([0-9])(?:-([0-9]))?", text)
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if first > last or first not in LEVELS or last not in LEVELS:
-        raise _fail(position, f"level:{text} is none", "", ("a level, 0 to 2", "a range such as 0-1"))
+        raise _fail(position, f"level:{text} is none", "", ("a level, 0 to 2", "a range such as 0-1", "tensor", "block", "both"))
     return lambda case: first <= case.level <= last

@@ -19,7 +19,6 @@ static const Format BINARY16 = {"", 10, 15, 0x7BFF, 0x7C00, 0x7E00, 0x8000}; /* 
 enum { U8, F16 = 2, BF16, F32 = 6 };
 static const struct { const char *name; int digits; } DTYPES[] = { /* hexadecimal digits of a pattern */
     {"u8", 2}, {"u16", 4}, {"f16", 4}, {"bf16", 4}, {"u32", 8}, {"i32", 8}, {"f32", 8}, {"f64", 16}};
-
 /* Patterns are integers and never pass through float or double: a host may quiet a NaN or flush a subnormal. */
 typedef struct { const char *name, *shape; int dtype; size_t count; uint64_t *bits; } Tensor;
 
@@ -56,8 +55,7 @@ static uint32_t widen(uint32_t x, int dtype) { /* QNT-1: f16 and bf16 as binary3
 /* Cut dtype:shape:hex in place. 1: a tensor; 0: something else; -1: a tensor that cannot be read. */
 static int parse(char *text, Tensor *t) {
     char *shape = strchr(text, ':'), *hex = shape ? strchr(shape + 1, ':') : NULL;
-    if (!hex || strchr(hex + 1, ':'))
-        return 0;
+    if (!hex || strchr(hex + 1, ':')) return 0;
     *shape = *hex++ = 0;
     t->shape = shape + 1;
     for (t->dtype = 0; strcmp(DTYPES[t->dtype].name, text) != 0;)

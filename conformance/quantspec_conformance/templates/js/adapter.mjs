@@ -104,10 +104,11 @@ function answer(line) {
   for (const token of tokens) {
     const [key, text] = [token.split("=")[0], token.slice(token.indexOf("=") + 1)];
     const tensor = parse(text);
+    if (key.startsWith("_")) continue;
     if (Object.hasOwn(words, key)) words[key] = text;
     else if (tensor) tensors[key] = tensor;
     else if (tensor === undefined) read = false;
-    else known &&= key.startsWith("_");
+    else known = false;
   }
   if (verb === "hello") return HELLO;
   if (verb === "ping") return `ok id=${words.id}`;

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 
 # HERE: who you are and what you do. Cases of anything that is not listed are not sent.
 HELLO = "ok protocol=1.0 name=my-adapter version=0.1 language=Python ops=encode,decode,echo values=e2m1 modes=symmetric"
@@ -23,19 +24,15 @@ def decode(code: int) -> int:  # HERE: call your own kernel
 
 
 def answer(verb: str, words: dict[str, str]) -> str:
-    if verb in ("hello", "ping"):
-        return HELLO if verb == "hello" else "ok"
     op, value, codec = words.get("op"), words.get("value"), words.get("codec", "canonical")
     given = {k: v.split(":") for k, v in words.items() if k not in ("id", "op", "value", "codec") and k[:1] != "_"}
     if verb != "run" or any(len(parts) != 3 or parts[0] not in DIGITS for parts in given.values()):
         return "unsupported feature=message"  # a verb or a word that this adapter does not know: answer, never exit
-    counts = [(b, DIGITS[d] * math.prod(int(size) for size in s.split("x") if s)) for d, s, b in given.values()]
-    if any(len(bits) != count or set(bits) - set("0123456789ABCDEF") for bits, count in counts):
-        return "failed message=digits%20that%20do%20not%20fit"  # a message that cannot be read
-    made = {
-        k: (d, s, [int(b[i : i + DIGITS[d]], 16) for i in range(0, len(b), DIGITS[d])])
-        for k, (d, s, b) in given.items()
-    }
+    cut = {k: re.findall("[0-9A-F]" * DIGITS[d], bits) for k, (d, _, bits) in given.items()}
+    counts = {k: math.prod(map(int, s.split("x") if s else ())) for k, (_, s, _) in given.items()}
+    if any("".join(cut[k]) != given[k][2] or len(cut[k]) != counts[k] for k in given):
+        return "failed message=digits%20that%20do%20not%20fit"  # the request cannot be read
+    made = {k: (d, s, [int(p, 16) for p in cut[k]]) for k, (d, s, _) in given.items()}
     if op != "echo" and (value != "e2m1" or (op, *made) not in (("encode", "x"), ("decode", "codes"))):
         return f"unsupported feature={op}:{value}"  # HERE: more operations and formats
     if codec != "canonical":
@@ -50,9 +47,8 @@ def answer(verb: str, words: dict[str, str]) -> str:
         made = {"codes": ("u8", made["x"][1], [encode(x, made["x"][0]) for x in made["x"][2]])}
     if op == "decode":
         made = {"y": ("f32", made["codes"][1], [decode(code) for code in made["codes"][2]])}
-    return "ok" + "".join(
-        f" {k}={d}:{s}:" + "".join(f"{p:0{DIGITS[d]}X}" for p in ps) for k, (d, s, ps) in made.items()
-    )
+    shown = [f" {k}={d}:{s}:" + "".join(f"{p:0{DIGITS[d]}X}" for p in ps) for k, (d, s, ps) in made.items()]
+    return "ok" + "".join(shown)
 
 
 out, lines = os.fdopen(os.dup(1), "w"), os.fdopen(0, encoding="ascii", errors="backslashreplace", newline="\n")
@@ -60,7 +56,8 @@ os.dup2(2, 1)  # what a library prints goes to stderr; answers have a descriptor
 while (line := lines.readline()) and line != "stop\n":
     verb, *tokens = line.rstrip("\n").split(" ")
     try:  # whatever goes wrong is an answer
-        text = answer(verb, dict(token.partition("=")[::2] for token in tokens))
+        words = dict(token.partition("=")[::2] for token in tokens)
+        text = {"hello": HELLO, "ping": "ok"}.get(verb) or answer(verb, words)
     except Exception as error:
         text = "failed message=" + type(error).__name__
     print(text, *[token for token in tokens if token[:3] == "id="][:1], file=out, flush=True)

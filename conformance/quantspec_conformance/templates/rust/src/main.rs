@@ -1,7 +1,6 @@
 //! A quantspec adapter on the text wire: std only. Put your own code where it says HERE.
 
-use std::io::{self, BufRead, Write};
-use std::{fs::File, os::fd::FromRawFd};
+use std::{fs::File, io::{self, BufRead, Write}, os::fd::FromRawFd};
 
 /// HERE: who you are and what you do. Cases of anything that is not listed are not sent.
 const HELLO: &str = "ok protocol=1.0 name=my-adapter version=0.1 language=Rust ops=encode,decode,echo \
@@ -13,7 +12,6 @@ const DTYPES: [(&str, usize); 8] =
 
 /// Mantissa bits, bias, codes of the largest finite number, of infinity, of NaN (0: none), sign bit (VAL-2, VAL-3).
 type Format = (i32, i32, u64, u64, u64, u64);
-
 /// HERE: a format more is a row more, and its name among values in HELLO.
 const FORMATS: &[(&str, Format)] = &[
     ("e2m1", (1, 1, 0x07, 0, 0, 0x08)),
@@ -22,7 +20,6 @@ const FORMATS: &[(&str, Format)] = &[
 const BINARY16: Format = (10, 15, 0x7BFF, 0x7C00, 0x7E00, 0x8000); // an input dtype, no value format
 
 /// Patterns are integers and never pass through f32 or f64: a host may quiet a NaN or flush a subnormal.
-#[rustfmt::skip]
 struct Tensor<'a> { name: &'a str, dtype: &'a str, shape: &'a str, bits: Vec<u64> }
 
 /// HERE: call your own kernel.
@@ -44,16 +41,13 @@ fn encode(x: u64, (m, bias, largest, _, nan, sign_bit): Format) -> u64 {
 
 /// HERE: call your own kernel.
 fn decode(code: u64, (m, bias, largest, infinity, _, sign_bit): Format) -> u64 {
-    let sign = if code & sign_bit > 0 { 0x8000_0000 } else { 0 };
-    let magnitude = code & (sign_bit - 1);
+    let (sign, magnitude) = (if code & sign_bit > 0 { 0x8000_0000 } else { 0 }, code & (sign_bit - 1));
+    if magnitude == 0 || magnitude > largest {
+        let special = if magnitude == infinity { sign | 0x7F80_0000 } else { 0x7FC0_0000 }; // VAL-12
+        return if magnitude == 0 { sign } else { special };
+    }
     let exponent = (magnitude >> m).max(1) as i32;
     let fraction = magnitude & ((1 << m) - 1) | if magnitude >> m > 0 { 1 << m } else { 0 };
-    match magnitude {
-        0 => return sign,
-        _ if magnitude > largest && magnitude == infinity => return sign | 0x7F80_0000,
-        _ if magnitude > largest => return 0x7FC0_0000, // VAL-12
-        _ => {}
-    }
     let up = m - fraction.ilog2() as i32; // a subnormal here is a normal binary32
     sign | ((exponent - up - bias + 127) as u64) << 23 | fraction << (23 - m + up) & 0x7F_FFFF
 }
@@ -76,8 +70,8 @@ fn digits(dtype: &str) -> Option<usize> {
 fn parse<'a>(name: &'a str, text: &'a str) -> Option<Option<Tensor<'a>>> {
     let [dtype, shape, hex] = text.split(':').collect::<Vec<_>>()[..] else { return None };
     let digits = digits(dtype)?;
-    let sizes = shape.split('x').filter(|_| !shape.is_empty());
-    let length = sizes.map(|size| size.parse().ok()).try_fold(digits, |n, size| n.checked_mul(size?));
+    let mut sizes = shape.split('x').filter(|_| !shape.is_empty()).map(|size| size.parse().ok());
+    let length = sizes.try_fold(digits, |n, size| n.checked_mul(size?));
     if length != Some(hex.len()) || !hex.bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b)) {
         return Some(None);
     }
@@ -119,7 +113,7 @@ fn answer(line: &str) -> String {
     let mut tokens = line.split(' ');
     let verb = tokens.next().unwrap_or("");
     let (mut id, mut op, mut value, mut codec, mut tensors, mut known) = ("0", "", "", "canonical", vec![], true);
-    let mut read = true;
+    let mut read = true; // false for a tensor that cannot be read; known: for a word that nobody here knows
     for (key, text) in tokens.map(|token| token.split_once('=').unwrap_or((token, ""))) {
         match (key, parse(key, text)) {
             ("id", _) => id = text,
@@ -136,8 +130,7 @@ fn answer(line: &str) -> String {
         "hello" => HELLO.to_string(),
         "ping" => format!("ok id={id}"),
         "run" if !read => format!("failed id={id} message=digits%20that%20do%20not%20fit"),
-        "run" if known && op == "echo" => tensors.iter().fold(format!("ok id={id}"), |line, t| line + &show(t)),
-        "run" if known => match run(op, value, codec, tensors) {
+        "run" if known => match if op == "echo" { Ok(tensors) } else { run(op, value, codec, tensors) } {
             Ok(made) => made.iter().fold(format!("ok id={id}"), |line, t| line + &show(t)),
             Err(text) => format!("{text} id={id}"),
         },
@@ -145,10 +138,7 @@ fn answer(line: &str) -> String {
     }
 }
 
-extern "C" {
-    fn dup(descriptor: i32) -> i32;
-    fn dup2(from: i32, to: i32) -> i32;
-}
+extern "C" { fn dup(descriptor: i32) -> i32; fn dup2(from: i32, to: i32) -> i32; }
 
 fn main() -> io::Result<()> {
     let mut out = unsafe { File::from_raw_fd(dup(1)) }; // answers have a descriptor of their own;
