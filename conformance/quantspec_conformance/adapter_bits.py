@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from quantspec.scales import SCALES
 from quantspec.values import VALUES
 
+from .adapter_talk import hint_of_bytes
 from .examples import Tensor
 from .findings import Finding
 from .implementations.errors import ImplementationError
 from .implementations.gate import echo_gate
 from .implementations.law import tell
-from .protocol.messages import OPERATIONS, Answer, Hello, Identity, Implementation, Ok, Request
+from .protocol.messages import OPERATIONS, Answer, Failed, Hello, Identity, Implementation, Ok, Request, Unsupported
+from .shelltext import line_of
 from .suite.case import Case, features_of, lacking
-from .suite.outcome import answer_digest
+from .suite.outcome import CaseResult, answer_digest
 from .suite.run import RunOptions, run_suite
 
 __all__ = ["CHECKS", "check_answers"]
@@ -28,6 +30,7 @@ _MAGNITUDES = (
 PROBES = tuple(sign | magnitude for magnitude in _MAGNITUDES for sign in (0, 0x80000000))
 _BATCH = 1021  #: elements: no multiple of a vector width
 _BIG = 2**18  #: elements: 1 MiB as f32
+_STDERR = 8  #: last lines of it that are shown
 _TWICE = 24  #: cases asked twice
 _ECHO = Request("echo", {}, {"x": Tensor("f32", (6,), PROBES[:6])})
 _NAMED = {"ops": OPERATIONS, "values": tuple(VALUES), "scales": tuple(SCALES)}
@@ -41,6 +44,7 @@ class _Subject:
     implementation: Implementation
     identity: Identity
     cases: tuple[Case, ...]
+    address: str
 
     def does(self, request: Request) -> bool:
         """True where the identity lists all that a request needs."""
@@ -60,18 +64,67 @@ class _Subject:
                     yield request, "codes"
 
 
-def check_answers(implementation: Implementation, cases: Sequence[Case]) -> list[Finding]:
+class _Watched:
+    """An implementation, and the request that it was last asked: the one that it broke on."""
+
+    def __init__(self, implementation: Implementation) -> None:
+        self._implementation = implementation
+        self.last: Request | None = None
+
+    def hello(self, hello: Hello) -> Identity:
+        """Handed on."""
+        return self._implementation.hello(hello)
+
+    def handle(self, request: Request) -> Answer:
+        """Handed on, and kept."""
+        self.last = request
+        return self._implementation.handle(request)
+
+    def close(self) -> None:
+        """Nothing: whoever opened it closes it."""
+
+
+def check_answers(implementation: Implementation, cases: Sequence[Case], address: str) -> Iterator[Finding]:
     """Every check of answers. ImplementationError where it does not say who it is."""
     identity = implementation.hello(Hello())
     claimed = tuple(case for case in cases if case.level == 0 and not lacking(case, identity))
-    subject = _Subject(implementation, identity, claimed)
-    found: list[Finding] = []
+    watched = _Watched(implementation)
+    subject = _Subject(watched, identity, claimed, address)
     for name, check in CHECKS.items():
         try:
-            found += check(name, subject)
+            found = check(name, subject)
         except ImplementationError as error:
-            found.append(Finding(name, "bad", f"{error.status}: {str(error).splitlines()[0]}", _BROKE))
-    return found
+            found = [_broken(name, error, watched.last, subject)]
+        yield from found
+
+
+def _broken(name: str, error: ImplementationError, request: Request | None, subject: _Subject) -> Finding:
+    """No answer came: on which request, what was said on stderr, and how to have that again."""
+    case = next((case for case in subject.cases if request is not None and _alike(case.request, request)), None)
+    asked = f" on {_shown(request)}" if request is not None else ""
+    hint = _hint_of_break(error.status, str(error), case.id if case is not None else "", subject.address)
+    return Finding(name, "bad", _tail(f"{error.status}{asked}: {error}"), hint)
+
+
+def _alike(one: Request, other: Request) -> bool:
+    return one.op == other.op and one.words.get("value") == other.words.get("value")
+
+
+def _tail(text: str) -> str:
+    """The first line and the last of the others, which are those of stderr."""
+    first, *more = text.splitlines() or [""]
+    return "\n".join([first, *more[-_STDERR:]])
+
+
+def _hint_of_break(status: str, text: str, case_id: str, address: str) -> str:
+    """What to do about a crash, a time-out or bytes that are no answer."""
+    of_bytes = hint_of_bytes(text)
+    if of_bytes or not case_id:
+        return of_bytes or _BROKE
+    again = line_of(["quantspec", "replay", case_id, "--impl", address])
+    if status == "timeout":
+        return f"flush after each answer, read whole lines; if it is slow: --timeout. To have it again: {again}"
+    return f"its last words are on stderr; to have it again: {again}"
 
 
 def _identity(name: str, subject: _Subject) -> list[Finding]:
@@ -118,6 +171,7 @@ def _repeated(name: str, subject: _Subject) -> list[Finding]:
 def _batches(name: str, subject: _Subject) -> list[Finding]:
     """Each pattern alone, then all of them in one tensor at several places."""
     checked = 0
+    refused: list[Finding] = []
     for request, source in subject.conversions():
         tensor = request.tensors[source]
         alone: dict[int, int | None] = {}
@@ -125,10 +179,15 @@ def _batches(name: str, subject: _Subject) -> list[Finding]:
             made = _made(subject, request, source, Tensor(tensor.dtype, (1,), (pattern,)))
             alone[pattern] = made[0] if made is not None and len(made) == 1 else None
         patterns = tuple(tensor.patterns[i % len(tensor.patterns)] for i in range(_BATCH))
-        together = _made(subject, request, source, Tensor(tensor.dtype, (_BATCH,), patterns))
+        whole = Request(request.op, request.words, {source: Tensor(tensor.dtype, (_BATCH,), patterns)})
+        answer = subject.implementation.handle(whole)
+        if not isinstance(answer, Ok):
+            refused.append(_not_done(name, request, answer))
+            continue
+        together = _patterns(answer)
         if together is None or len(together) != _BATCH:
-            text = f"{_shown(request)}: it claims this, and answers {_BATCH} elements with something else than as many"
-            return [Finding(name, "bad", text, _HINTS[name])]
+            count = "more than one tensor" if together is None else f"{len(together)} elements"
+            return [*refused, Finding(name, "bad", f"{_shown(request)}: {_BATCH} elements give {count}", _HINTS[name])]
         wrong = [i for i, pattern in enumerate(patterns) if alone[pattern] != together[i]]
         if wrong:
             pattern = patterns[wrong[0]]
@@ -136,8 +195,10 @@ def _batches(name: str, subject: _Subject) -> list[Finding]:
                 f"{_shown(request)}: {pattern:X} alone gives {_hex(alone[pattern])}, as element {wrong[0]} of {_BATCH} "
                 f"{_hex(together[wrong[0]])}; {len(wrong)} elements differ"
             )
-            return [Finding(name, "bad", text, _HINTS[name])]
+            return [*refused, Finding(name, "bad", text, _HINTS[name])]
         checked += 1
+    if refused:
+        return refused
     if not checked:
         return [Finding(name, "warn", "not checked: it claims neither encode nor decode")]
     return [Finding(name, "ok", f"one tensor of {_BATCH} gives the bits of {_BATCH} of one, in {checked} conversions")]
@@ -145,7 +206,10 @@ def _batches(name: str, subject: _Subject) -> list[Finding]:
 
 def _sizes(name: str, subject: _Subject) -> list[Finding]:
     """No element, no axis, an axis of 0, and 1 MiB: each element as in a tensor of ordinary size, right or wrong."""
-    requests = [request for request, _ in subject.conversions()][:2] or [_ECHO][: subject.does(_ECHO)]
+    requests = [request for request, _ in subject.conversions()]
+    requests = [request for request in requests if isinstance(subject.implementation.handle(request), Ok)][:2] or [
+        _ECHO
+    ][: subject.does(_ECHO)]
     if not requests:
         return [Finding(name, "warn", "not checked: it claims none of encode, decode and echo")]
     asked = 0
@@ -153,7 +217,9 @@ def _sizes(name: str, subject: _Subject) -> list[Finding]:
         ((source, tensor),) = request.tensors.items()
         own, law = _made(subject, request, source, tensor), tell(request).answer
         if own is None or len(own) != len(tensor.patterns) or not isinstance(law, Ok):
-            return [Finding(name, "bad", f"{_shown(request)}: it claims this, and has no result", _HINTS[name])]
+            given_back = "something else" if own is None else f"{len(own)} elements"
+            text = f"{_shown(request)}: {len(tensor.patterns)} elements give {given_back}"
+            return [Finding(name, "bad", text, _HINTS[name])]
         ((result, right),) = law.tensors.items()
         times = _BIG // len(own) + 1
         given, due = tuple(tensor.patterns) * times, own * times
@@ -175,22 +241,50 @@ def _cases(name: str, subject: _Subject) -> list[Finding]:
         return [Finding(name, "warn", "no case of level 0 is claimed", "list the operations and formats that it does")]
     results = list(run_suite(subject.cases, subject.implementation, RunOptions(repeat=0)))
     bad = [result for result in results if result.bad]
-    lacking = [result for result in results if result.outcome in ("unsupported", "known")]
     found: list[Finding] = []
     if bad:
         first = bad[0]
-        text = f"{len(bad)} of {len(results)} cases of level 0 are wrong; {first.id}: {first.outcome}: {first.reason}"
-        rule = f", quantspec rules {first.rule} the rule" if first.rule else ""
-        found.append(Finding(name, "bad", text, f"quantspec show {first.id} shows the case{rule}"))
-    if lacking:
-        text = f"{len(lacking)} of {len(results)} claimed cases were answered {lacking[0].outcome}, as {lacking[0].id}"
-        found.append(Finding(name, "warn", text, "leave out of the identity what it does not do"))
+        text = f"{len(bad)} of {len(results)} cases of level 0 are wrong; {first.id}: {_became(first)}"
+        found.append(Finding(name, "bad", _tail(text), _hint_of_case(first, subject.address)))
+    for outcome in ("unsupported", "known"):
+        some = [result for result in results if result.outcome == outcome]
+        if some:
+            text = f"{len(some)} of {len(results)} claimed cases were answered {outcome}, as {some[0].id}: {some[0].reason}"
+            found.append(Finding(name, "warn", _tail(text), _LACKS if outcome == "unsupported" else _KNOWN))
     return found or [Finding(name, "ok", f"{len(results)} cases of level 0 pass")]
+
+
+def _became(result: CaseResult) -> str:
+    return f"answered failed: {result.reason}" if result.outcome == "error" else f"{result.outcome}: {result.reason}"
+
+
+def _hint_of_case(result: CaseResult, address: str) -> str:
+    if result.outcome in ("crash", "timeout"):
+        return _hint_of_break(result.outcome, result.reason, result.id, address)
+    if result.outcome == "error":
+        return f"{_FAILED}; to have it again: {line_of(['quantspec', 'replay', result.id, '--impl', address])}"
+    rule = f", quantspec rules {result.rule} the rule" if result.rule else ""
+    return f"quantspec show {result.id} shows the case{rule}"
+
+
+def _not_done(name: str, request: Request, answer: Answer) -> Finding:
+    """A conversion that is claimed and was not done. Unsupported is allowed: support may be no product of lists."""
+    said = type(answer).__name__.lower()
+    why = ": ".join(filter(None, (getattr(answer, part, "") for part in ("feature", "kind", "url", "message"))))
+    text = f"{_shown(request)}: claimed in the identity, answered {said} ({why})"
+    if isinstance(answer, Unsupported):
+        return Finding(name, "warn", text, _LACKS)
+    return Finding(
+        name, "bad", text, _FAILED if isinstance(answer, Failed) else "the law refuses none of these patterns"
+    )
 
 
 def _made(subject: _Subject, request: Request, source: str, tensor: Tensor) -> tuple[int, ...] | None:
     """The patterns of the one tensor of an answer."""
-    answer = subject.implementation.handle(Request(request.op, request.words, {source: tensor}))
+    return _patterns(subject.implementation.handle(Request(request.op, request.words, {source: tensor})))
+
+
+def _patterns(answer: Answer) -> tuple[int, ...] | None:
     if not isinstance(answer, Ok) or len(answer.tensors) != 1:
         return None
     return next(iter(answer.tensors.values())).patterns
@@ -227,6 +321,12 @@ def _hex(pattern: int | None) -> str:
     return "no element" if pattern is None else f"{pattern:X}"
 
 
+_LACKS = (
+    "leave out of the identity what it never does; where ops and formats do not all combine, unsupported case by case is right "
+    "and this is no fault"
+)
+_KNOWN = "as expected only where an expectation names the case: quantspec expect"
+_FAILED = "the message is its own: an exception, or a request that it could not read"
 _BROKE = "answer failed where your code throws; whatever happens, every request has one answer, and stdout holds nothing else"
 _HINTS = {
     "identity": "answer hello with ok protocol=1.0 name=... and what you do",

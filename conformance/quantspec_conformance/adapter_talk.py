@@ -1,21 +1,24 @@
 """The process part of `adapter check`: a command, its wire and its manners, spoken to message by message."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from .examples import Tensor
 from .findings import Finding
 from .implementations.child import Child, Ended, Received
 from .implementations.errors import ImplementationError
 from .protocol.control import Ping, Stop
 from .protocol.envelope import Message
-from .protocol.messages import Answer, Hello, Identity, Ok, Request, Unsupported
+from .protocol.messages import Answer, Failed, Hello, Identity, Ok, Rejected, Request, Unsupported
 from .protocol.text import hello_line
 
-__all__ = ["CHECKS", "check_process"]
+__all__ = ["CHECKS", "check_process", "hint_of_bytes"]
 
 STOPS_WITHIN = 2.0  #: seconds
+_STDERR = 8  #: last lines of it that are shown
 _QUIET = 0.2  #: seconds in which nothing may come unasked
 _STDOUT = "answers alone belong on stdout: print to stderr, and point descriptor 1 at 2 before a library is loaded"
+_UPPER = "write digits in upper case and in full width: %02X for u8, %04X, %08X"
 _NEVER_EXIT = "answer what you do not know with: unsupported id=... feature=...; never exit, never stay silent"
 
 
@@ -70,8 +73,10 @@ class _Session:
         if ended.fault:
             return f"after {what}: {ended.fault}"
         how = self.close()
-        said = self.child.stderr().splitlines()
-        return f"it ended on {what} ({how})" + (f"; stderr ends with: {said[-1]}" if said else "")
+        said = self.child.stderr().splitlines()[-_STDERR:]
+        if len(said) < 2:
+            return f"it ended on {what} ({how})" + (f"; stderr ends with: {said[0]}" if said else "")
+        return "\n".join([f"it ended on {what} ({how}); stderr ends with:", *said])
 
     def ask(self, message: Message, what: str, change: tuple[bytes, bytes] | None = None) -> Answer:
         """The answer to one message, `change` made to its bytes first. _Lost where none comes, or one with another id."""
@@ -97,34 +102,45 @@ class _Session:
         return "an answer without a question"
 
 
-def check_process(command: Sequence[str], *, timeout: float) -> list[Finding]:
-    """Start, wire, unknown messages, noise, restart and stop of a command. The first finding is bad where it does not start."""
+def check_process(command: Sequence[str], *, timeout: float) -> Iterator[Finding]:
+    """Start, wire, unknown messages, noise, restart and stop of a command. The only finding is bad where it does not start."""
     try:
-        start = _started(command, timeout)
+        yield _started(command, timeout)
     except (ImplementationError, _Lost) as error:
-        return [Finding("start", "bad", str(error), _hint_of_start(str(error)))]
-    found = [start]
+        yield Finding("start", "bad", str(error), _hint_of_start(str(error)))
+        return
     for name, check in CHECKS.items():
-        session: _Session | None = None
-        try:
-            session = _Session(command, timeout)
-            found.append(check(name, session, command, timeout))
-        except (ImplementationError, _Lost) as error:
-            found.append(Finding(name, "bad", str(error), _HINTS[name]))
-        finally:
-            if session is not None:
-                session.kill()
-    return found
+        yield _checked(name, check, command, timeout)
+
+
+def _checked(name: str, check: "Check", command: Sequence[str], timeout: float) -> Finding:
+    session: _Session | None = None
+    try:
+        session = _Session(command, timeout)
+        return check(name, session, command, timeout)
+    except (ImplementationError, _Lost) as error:
+        return Finding(name, "bad", str(error), hint_of_bytes(str(error)) or _HINTS[name])
+    finally:
+        if session is not None:
+            session.kill()
+
+
+def hint_of_bytes(text: str) -> str:
+    """What to do where the answer could not be read; "" for another fault."""
+    if "upper-case hexadecimal digits" in text:
+        return _UPPER
+    return _STDOUT if "stdout belongs" in text else ""
 
 
 def _hint_of_start(text: str) -> str:
-    if "stdout belongs" in text:
-        return _STDOUT
     if "cannot be started" in text:
         return (
             "the command is split as a shell splits it, and run from this folder: is the program there and executable?"
         )
-    return "read one line from stdin and answer it: ok protocol=1.0 name=... ; flush after every answer"
+    return (
+        hint_of_bytes(text)
+        or "read one line from stdin and answer it: ok protocol=1.0 name=... ; flush after every answer"
+    )
 
 
 def _started(command: Sequence[str], timeout: float) -> Finding:
@@ -154,6 +170,26 @@ def _unknown_operation(name: str, session: _Session, command: Sequence[str], tim
     return _alive(name, session, "an unknown operation is answered unsupported")
 
 
+def _malformed(name: str, session: _Session, command: Sequence[str], timeout: float) -> Finding:
+    """A tensor that holds fewer patterns than its shape says, on either wire; then a ping."""
+    ops = session.identity.ops
+    op = "echo" if not ops or "echo" in ops else "encode"
+    request = Request(op, {"value": "e2m1"} if op == "encode" else {}, {"x": Tensor("f32", (1,), (0x3F800000,))})
+    spelled = session.child.wire is not None and session.child.wire.name == "text"
+    change = (b"x=f32:1:", b"x=f32:2:") if spelled else (b'"shape":[1]', b'"shape":[2]')
+    answer = session.ask(request, "a request that cannot be read, x=f32:2:3F800000", change)
+    said = type(answer).__name__.lower()
+    if isinstance(answer, Failed):
+        return _alive(name, session, "a tensor of too few digits is answered failed")
+    if isinstance(answer, Rejected | Unsupported):
+        alive = _alive(name, session, "")
+        line = f"x=f32:2:3F800000 has one pattern where its shape says two, and is answered {said}"
+        return alive if alive.bad else Finding(name, "warn", line, _HINTS[name])
+    return Finding(
+        name, "bad", f"x=f32:2:3F800000 has one pattern where its shape says two: answered {said}", _HINTS[name]
+    )
+
+
 def _alive(name: str, session: _Session, text: str) -> Finding:
     answer = session.ask(Ping(), "the ping after it")
     if isinstance(answer, Ok) and not answer.tensors and not answer.words:
@@ -168,7 +204,7 @@ def _noise(name: str, session: _Session, command: Sequence[str], timeout: float)
             session.ask(Ping() if what == "ping" else Request("echo"), what)
         stray = session.unasked()
         if stray:
-            return Finding(name, "bad", f"after the answer to {what}: {stray}", _STDOUT)
+            return Finding(name, "bad", f"after the answer to {what}: {stray}", hint_of_bytes(stray) or _STDOUT)
     return Finding(name, "ok", "nothing on stdout but answers")
 
 
@@ -211,13 +247,16 @@ def _stop(name: str, session: _Session, command: Sequence[str], timeout: float) 
 _HINTS = {
     "unknown message": _NEVER_EXIT,
     "unknown operation": _NEVER_EXIT,
+    "malformed request": "compare digits and shape, take upper case alone; answer what cannot be read: failed id=... message=...",
     "stdout": _STDOUT,
     "restart": "a process that starts must not need anything that the one before it left behind, or held",
     "stop": "leave the loop on the line `stop` and at the end of input; do not wait for threads or devices",
 }
-CHECKS: dict[str, Callable[[str, _Session, Sequence[str], float], Finding]] = {
+Check = Callable[[str, _Session, Sequence[str], float], Finding]
+CHECKS: dict[str, Check] = {
     "unknown message": _unknown_message,
     "unknown operation": _unknown_operation,
+    "malformed request": _malformed,
     "stdout": _noise,
     "restart": _restart,
     "stop": _stop,

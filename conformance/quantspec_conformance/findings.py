@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["VERDICTS", "Finding", "exit_code", "finding_lines"]
+__all__ = ["VERDICTS", "WIDTH", "Finding", "count_line", "exit_code", "finding_lines", "row_lines"]
 
 VERDICTS = ("ok", "warn", "bad")
+WIDTH = 17  #: of the longest name of a check, for rows that are printed as they come
 _LABELS = {"ok": "ok  ", "warn": "WARN", "bad": "BAD "}
 #: Checks without which nothing else can be said: no usable adapter.
 _FIRST = ("start",)
@@ -34,13 +35,21 @@ def exit_code(findings: Sequence[Finding]) -> int:
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:
-    """For the terminal: a line a finding, a second one with the hint."""
-    lines: list[str] = []
+    """For the terminal: the rows of all findings, and how many there are of each verdict."""
     width = max((len(finding.check) for finding in findings), default=0)
-    for finding in findings:
-        lines.append(f"{_LABELS[finding.verdict]} {finding.check:{width}}  {finding.text}")
-        if finding.hint and finding.verdict != "ok":
-            lines.append(f"{'':{width + 7}}{finding.hint}")
+    rows = [line for finding in findings for line in row_lines(finding, width)]
+    return [*rows, count_line(findings)]
+
+
+def row_lines(finding: Finding, width: int = WIDTH) -> list[str]:
+    """One finding: a line, further lines of its text and the hint below it, indented."""
+    first, *more = finding.text.splitlines() or [""]
+    more += finding.hint.splitlines() if finding.verdict != "ok" else []
+    row = f"{_LABELS[finding.verdict]} {finding.check:{width}}  {first}"
+    return [row, *(f"{'':{width + 7}}{line}" for line in more)]
+
+
+def count_line(findings: Sequence[Finding]) -> str:
+    """The last line: findings by verdict."""
     counted = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in VERDICTS}
-    lines.append(", ".join(f"{count} {verdict}" for verdict, count in counted.items() if count))
-    return lines
+    return ", ".join(f"{count} {verdict}" for verdict, count in counted.items() if count)

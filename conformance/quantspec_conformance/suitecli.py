@@ -50,9 +50,9 @@ def _not_run(run: Any) -> str:
 
 
 def _cases(level: int = 2) -> Any:
-    from .suite.store import load_all, vectors_root
+    from .suitecommand import shipped
 
-    return [case for case in load_all(vectors_root()) if case.level <= level]
+    return [case for case in shipped() if case.level <= level]
 
 
 def _worked(case_id: str) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
@@ -28,7 +29,7 @@ from .suite.store import SUITE_VERSION, load_all, suite_digest, vectors_root
 from .suitereport import Told, print_run
 from .testing.profiles import PROFILES
 
-__all__ = ["SuiteOptions", "chosen_cases", "run_suite_command"]
+__all__ = ["SuiteOptions", "chosen_cases", "run_suite_command", "shipped"]
 
 #: Seconds a request, unless said otherwise.
 TIMEOUT = 10.0
@@ -94,11 +95,17 @@ class _Run:
         self.writer.write(CaseRecord.of(result, expected=row.expected, comparison=row.comparison))
 
 
+@cache
+def shipped() -> tuple[Case, ...]:
+    """Every case that is shipped, read once a process."""
+    return load_all(vectors_root())
+
+
 def chosen_cases(expression: str = "", *, level: int = 0, profile: str = "") -> list[Case]:
     """The cases of the levels up to this one that an expression, or a profile, selects. UsageError where none is."""
     if profile and profile not in PROFILES:
         raise UsageError(f"--profile {profile!r} is no profile; there are {', '.join(PROFILES)}")
-    cases: Sequence[Case] = [case for case in load_all(vectors_root()) if case.level <= level]
+    cases: Sequence[Case] = [case for case in shipped() if case.level <= level]
     whole = len(cases)
     if profile:
         cases = [case for case in cases if PROFILES[profile].holds(case)]
@@ -139,7 +146,7 @@ def run_suite_command(options: SuiteOptions) -> int:
     root = vectors_root()
     cases = chosen_cases(options.select, level=options.level, profile=options.profile)
     expectations = None if options.expect is None else read(options.expect)
-    suite = (suite_digest(root), SUITE_VERSION, len(load_all(root)))
+    suite = (suite_digest(root), SUITE_VERSION, len(shipped()))
     run = _Run(options, cases, suite, expectations, datetime.now(UTC).date())
     implementation = open_implementation(options.address, timeout=options.timeout)
     try:
@@ -187,7 +194,7 @@ def _go(run: _Run, implementation: Implementation) -> None:
 def _applied(run: _Run) -> Applied | None:
     if run.expectations is None:
         return None
-    ids = [case.id for case in load_all(vectors_root())]
+    ids = [case.id for case in shipped()]
     return apply(run.expectations, run.results, run.info(), run.today, suite_ids=ids)
 
 

@@ -1,8 +1,9 @@
 """spec/protocol.md and spec/adapters.md: every example is replayed, every table of theirs is compared with the code.
 
 Fences whose info begins with `text wire` hold examples; the word after that says what they are: nothing, a conversation
-with the served reference; `python`, with the Python template; `frames`, messages with the dump of their frames;
-`answers`, answers that are read and written again; `bad`, answers to the request above them that do not count.
+with the served reference; `python`, with the Python template; `broken`, the same with requests that cannot be read;
+`frames`, messages with the dump of their frames; `answers`, answers that are read and written again; `bad`, answers to
+the request above them that do not count.
 """
 
 import os
@@ -107,14 +108,23 @@ def template(sent: bytes) -> bytes:
 
 
 def test_there_are_examples_of_every_kind_and_every_line_has_a_side() -> None:
-    assert {block.kind for block in BLOCKS} == {"", "python", "answers", "bad", "frames"}
+    assert {block.kind for block in BLOCKS} == {"", "python", "broken", "answers", "bad", "frames"}
     assert len(BLOCKS) >= 14
     for block in BLOCKS:
         for line in block.lines:
             assert line[:2] in ("> ", "< ") or (block.kind == "frames" and _DUMP.fullmatch(line)), (block.place, line)
 
 
-@pytest.mark.parametrize("block", of_kind("", "python"), ids=lambda block: block.place)
+@pytest.mark.parametrize("block", of_kind("broken"), ids=lambda block: block.place)
+def test_what_is_shown_as_unreadable_cannot_be_read(block: Block) -> None:
+    _, *requests, stop = block.of(">")
+    assert stop == "stop"
+    for line in requests:
+        with pytest.raises(ProtocolError):
+            read_request(f"{line}\n".encode())
+
+
+@pytest.mark.parametrize("block", of_kind("", "python", "broken"), ids=lambda block: block.place)
 def test_a_conversation_goes_as_it_is_shown(block: Block) -> None:
     sent = "".join(f"{line}\n" for line in block.of(">")).encode()
     got = (served("text", sent) if block.kind == "" else template(sent)).decode().splitlines()

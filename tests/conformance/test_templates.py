@@ -128,6 +128,50 @@ def test_check_finds_nothing_in_a_template(language: str, built: Callable[[str],
     assert [finding for finding in found if finding.verdict != "ok"] == []
 
 
+ROWS = {
+    "c": ('    {"e4m3",', '    {"e5m2", 2, 15, 0x7B, 0x7C, 0x7E, 0x80},\n'),
+    "rust": ('    ("e4m3",', '    ("e5m2", (2, 15, 0x7B, 0x7C, 0x7E, 0x80)),\n'),
+    "js": ("  e4m3: {", "  e5m2: { m: 2, bias: 15, largest: 0x7b, infinity: 0x7c, nan: 0x7e, sign: 0x80 },\n"),
+}
+
+
+@pytest.mark.parametrize("language", ROWS)
+def test_a_format_more_is_one_row(language: str, tmp_path: Path, cases: list[Case]) -> None:
+    """And its name among those that it claims; in the middle of the table or at its end."""
+    new_adapter(language, tmp_path)
+    file = tmp_path / LANGUAGES[language].own
+    text = file.read_text()
+    place, row = ROWS[language]
+    assert text.count(place) == text.count("values=e2m1,e4m3") == 1
+    file.write_text(text.replace(place, row + place).replace("values=e2m1,e4m3", "values=e2m1,e4m3,e5m2"))
+    with ProcessImplementation(build(language, tmp_path)) as adapter:
+        identity = adapter.hello(Hello())
+        claimed = [case for case in cases if not lacking(case, identity)]
+        assert {case.op for case in claimed if case.words.get("value") == "e5m2"} == {"encode", "decode"}
+        results = list(run_suite(claimed, adapter, RunOptions()))
+        assert [result for result in results if result.outcome != "pass"] == []
+        for byte in range(256):
+            decode = Request("decode", {"value": "e5m2"}, {"codes": Bits("u8", (), np.array(byte, np.uint8))})
+            assert adapter.handle(decode) == tell(decode).answer
+        every = np.arange(2**16, dtype=np.uint16)
+        for dtype in ("f16", "bf16"):
+            encode = Request("encode", {"value": "e5m2"}, {"x": Bits(dtype, every.shape, every)})
+            assert adapter.handle(encode) == tell(encode).answer
+
+
+@pytest.mark.parametrize("language", LIMITS)
+@pytest.mark.parametrize(
+    "tensor", ["f32:2:3F800000", "f32:1:3f800000", "f32:1:3F80000G", "f32:1:3F80", "f32:0:00000000", "f32:xx:3F800000"]
+)
+def test_what_cannot_be_read_is_answered_failed(language: str, tensor: str, built: Callable[[str], list[str]]) -> None:
+    asked = "".join(f"run id={n} op={op} x={tensor}\n" for n, op in enumerate(("encode value=e2m1", "echo"), 1))
+    sent = f"hello protocol=1.0\n{asked}ping id=3\n".encode()
+    done = subprocess.run(built(language), input=sent, capture_output=True, timeout=60, check=False)
+    answers = done.stdout.decode().splitlines()[1:]
+    assert [answer.split()[0] for answer in answers] == ["failed", "failed", "ok"]
+    assert [f"id={n}" in answer.split() for n, answer in enumerate(answers, 1)] == [True] * 3
+
+
 def garbage(count: int, seed: int) -> Iterator[bytes]:
     """Lines that are no messages, and messages with something broken in them."""
     chosen = random.Random(seed)

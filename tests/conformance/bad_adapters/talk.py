@@ -1,5 +1,6 @@
 """A small good adapter of e2m1, to be made bad by handing it other parts."""
 
+import math
 import sys
 from collections.abc import Callable
 
@@ -49,6 +50,9 @@ def serve(
     before: Callable[[str], None] = nothing,
     after: Callable[[str], None] = nothing,
     stop: Callable[[], None] = lambda: sys.exit(0),
+    unread: Callable[[str], None] = lambda line: say(f"failed {line} message=digits"),
+    tell: Callable[[str], None] = say,
+    lacks: str = "",
 ) -> None:
     """Answer lines; each part can be replaced by one that misbehaves."""
     for line in sys.stdin:
@@ -66,9 +70,14 @@ def serve(
         elif verb != "run" or op not in ("encode", "decode", "echo"):
             unknown(number)
         else:
-            words.pop("value", "")
+            value = words.pop("value", "")
             tensors = {name: _parsed(text) for name, text in words.items()}
-            say(f"ok {number}{_made(op, tensors, encode, echo)}" if _legal(tensors) else _refusal(number))
+            if not all(map(_whole, tensors.values())):
+                unread(number)
+            elif f"{op}:{value}" == lacks:
+                unknown(number)
+            else:
+                tell(f"ok {number}{_made(op, tensors, encode, echo)}" if _legal(tensors) else _refusal(number))
         after(verb)
 
 
@@ -76,6 +85,10 @@ def _parsed(text: str) -> Shaped:
     dtype, shape, digits = text.split(":")
     width = DIGITS[dtype]
     return dtype, shape, [int(digits[i : i + width], 16) for i in range(0, len(digits), width)]
+
+
+def _whole(tensor: Shaped) -> bool:
+    return len(tensor[2]) == math.prod(int(size) for size in tensor[1].split("x") if size)
 
 
 def _legal(tensors: dict[str, Shaped]) -> bool:

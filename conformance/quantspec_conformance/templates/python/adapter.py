@@ -28,11 +28,10 @@ def answer(verb: str, words: dict[str, str]) -> str:
     given = {k: v.split(":") for k, v in words.items() if k not in ("id", "op", "value", "codec") and k[:1] != "_"}
     if verb != "run" or any(len(parts) != 3 or parts[0] not in DIGITS for parts in given.values()):
         return "unsupported feature=message"  # a verb or a word that this adapter does not know: answer, never exit
-    cut = {k: re.findall("[0-9A-F]" * DIGITS[d], bits) for k, (d, _, bits) in given.items()}
-    counts = {k: math.prod(map(int, s.split("x") if s else ())) for k, (_, s, _) in given.items()}
-    if any("".join(cut[k]) != given[k][2] or len(cut[k]) != counts[k] for k in given):
+    due = {k: DIGITS[d] * math.prod(map(int, s.split("x") if s else ())) for k, (d, s, _) in given.items()}
+    if not all(re.fullmatch(f"[0-9A-F]{{{due[k]}}}", bits) for k, (_, _, bits) in given.items()):
         return "failed message=digits%20that%20do%20not%20fit"  # the request cannot be read
-    made = {k: (d, s, [int(p, 16) for p in cut[k]]) for k, (d, s, _) in given.items()}
+    made = {k: (d, s, [int(p, 16) for p in re.findall("." * DIGITS[d], b)]) for k, (d, s, b) in given.items()}
     if op != "echo" and (value != "e2m1" or (op, *made) not in (("encode", "x"), ("decode", "codes"))):
         return f"unsupported feature={op}:{value}"  # HERE: more operations and formats
     if codec != "canonical":
@@ -43,10 +42,9 @@ def answer(verb: str, words: dict[str, str]) -> str:
         return "rejected kind=dtype rule=VAL-4 argument=codes"
     if op == "decode" and max(made["codes"][2], default=0) > 0x0F:
         return "rejected kind=encoding rule=VAL-5 argument=codes"  # a byte that is no code
-    if op == "encode":
-        made = {"codes": ("u8", made["x"][1], [encode(x, made["x"][0]) for x in made["x"][2]])}
-    if op == "decode":
-        made = {"y": ("f32", made["codes"][1], [decode(code) for code in made["codes"][2]])}
+    if op != "echo":
+        ((d, s, b),) = made.values()
+        made = {"codes": ("u8", s, [encode(x, d) for x in b])} if d in FLOATS else {"y": ("f32", s, [*map(decode, b)])}
     shown = [f" {k}={d}:{s}:" + "".join(f"{p:0{DIGITS[d]}X}" for p in ps) for k, (d, s, ps) in made.items()]
     return "ok" + "".join(shown)
 
@@ -56,8 +54,7 @@ os.dup2(2, 1)  # what a library prints goes to stderr; answers have a descriptor
 while (line := lines.readline()) and line != "stop\n":
     verb, *tokens = line.rstrip("\n").split(" ")
     try:  # whatever goes wrong is an answer
-        words = dict(token.partition("=")[::2] for token in tokens)
-        text = {"hello": HELLO, "ping": "ok"}.get(verb) or answer(verb, words)
+        text = {"hello": HELLO, "ping": "ok"}.get(verb) or answer(verb, dict(t.partition("=")[::2] for t in tokens))
     except Exception as error:
         text = "failed message=" + type(error).__name__
     print(text, *[token for token in tokens if token[:3] == "id="][:1], file=out, flush=True)

@@ -112,15 +112,13 @@ fn run<'a>(op: &str, value: &str, codec: &str, tensors: Vec<Tensor<'a>>) -> Resu
 fn answer(line: &str) -> String {
     let mut tokens = line.split(' ');
     let verb = tokens.next().unwrap_or("");
-    let (mut id, mut op, mut value, mut codec, mut tensors, mut known) = ("0", "", "", "canonical", vec![], true);
-    let mut read = true; // false for a tensor that cannot be read; known: for a word that nobody here knows
-    for (key, text) in tokens.map(|token| token.split_once('=').unwrap_or((token, ""))) {
+    let (mut id, mut op, mut value, mut codec, mut tensors, mut known, mut read) = ("0", "", "", "canonical", vec![], true, true);
+    for (key, text) in tokens.map(|token| token.split_once('=').unwrap_or((token, ""))).filter(|(key, _)| !key.starts_with('_')) {
         match (key, parse(key, text)) {
             ("id", _) => id = text,
             ("op", _) => op = text,
             ("value", _) => value = text,
             ("codec", _) => codec = text,
-            _ if key.starts_with('_') => {}
             (_, Some(Some(tensor))) => tensors.push(tensor),
             (_, Some(None)) => read = false,
             _ => known = false,
