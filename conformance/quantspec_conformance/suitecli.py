@@ -280,14 +280,15 @@ def adapter_new(folder: Path, language: str) -> None:
 @guarded
 def adapter_check(address: str, timeout: float, as_json: bool) -> None:
     """Look at an adapter before any run: framing, stdout, NaNs, determinism, restart, level 0 of what it claims."""
-    from .adapter_check import check_adapter, exit_code, finding_lines
+    from .adapter_check import check_adapter, count_line, exit_code, row_lines
 
-    findings = check_adapter(address, _cases(0), timeout=timeout)
+    show = None if as_json else lambda finding: _print(row_lines(finding))
+    findings = check_adapter(address, _cases(0), timeout=timeout, on_finding=show)
     if as_json:
         rows = [{"check": f.check, "verdict": f.verdict, "text": f.text, "hint": f.hint} for f in findings]
         click.echo(json.dumps({"findings": rows}, indent=1))
     else:
-        _print(finding_lines(findings))
+        _print([count_line(findings)])
     sys.exit(exit_code(findings))
 
 

@@ -17,7 +17,7 @@ from ..errors import HarnessError, UsageError
 from ..protocol.control import Ping, Stop, Unknown
 from ..protocol.envelope import Message
 from ..protocol.frames import Part
-from ..protocol.messages import Answer, Failed, Implementation, Ok, ProtocolError, Request, Unsupported
+from ..protocol.messages import Answer, Failed, Implementation, MalformedError, Ok, ProtocolError, Request, Unsupported
 from ..protocol.text import read_hello
 from ..protocol.wires import WIRES, Wire, read_line
 from .errors import ImplementationError
@@ -49,7 +49,14 @@ def serve(implementation: Implementation, wire: Wire, source: BinaryIO, sink: Bi
     if first is None:
         return
     _write(sink, wire.write_identity(implementation.hello(read_hello(first))))
-    while (received := wire.read_request(source)) is not None:
+    while True:
+        try:
+            received = wire.read_request(source)
+        except MalformedError as error:  # read to its end: what follows can still be read
+            _write(sink, *wire.parts(error.number, Failed(f"the request cannot be read: {error}")))
+            continue
+        if received is None:
+            return
         number, message = received
         if isinstance(message, Stop):
             return

@@ -11,8 +11,22 @@ from typing import Protocol
 from ..examples import DTYPES, Tensor
 
 __all__ = [
-    "KINDS", "OPERATIONS", "PROTOCOL", "Answer", "Failed", "Hello", "Identity", "Implementation", "Known", "Ok",
-    "ProtocolError", "Rejected", "Request", "Unsupported", "negotiate",
+    "KINDS",
+    "OPERATIONS",
+    "PROTOCOL",
+    "Answer",
+    "Failed",
+    "Hello",
+    "Identity",
+    "Implementation",
+    "Known",
+    "MalformedError",
+    "Ok",
+    "ProtocolError",
+    "Rejected",
+    "Request",
+    "Unsupported",
+    "negotiate",
 ]  # fmt: skip
 
 #: Version of the protocol, major and minor: another major is refused, fields may be added in a minor.
@@ -30,6 +44,14 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
 class ProtocolError(Exception):
     """A message that is none, or not the one that may come now."""
+
+
+class MalformedError(ProtocolError):
+    """A request that was read to its end and is none, with the number that it carries: it can be answered `failed`."""
+
+    def __init__(self, message: str, number: int) -> None:
+        self.number = number
+        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)

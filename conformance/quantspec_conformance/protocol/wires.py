@@ -1,12 +1,13 @@
 """The two wires as one: messages to bytes, and bytes of a stream to messages, read piece by piece within the limits."""
 
+import re
 from typing import BinaryIO, Protocol
 
 from . import frames, text
 from .envelope import Envelope, Message, answer_of, introduction_of, request_of
 from .frames import Part
-from .limits import LINE, PLAIN
-from .messages import Answer, Identity, ProtocolError
+from .limits import HEADER, LINE, PLAIN
+from .messages import Answer, Identity, MalformedError, ProtocolError
 
 __all__ = ["FRAMES", "TEXT", "WIRES", "Peekable", "Wire", "find_wire", "read_line"]
 
@@ -88,7 +89,10 @@ class TextWire:
     def read_request(self, stream: BinaryIO) -> tuple[int, Message] | None:
         """A request, ping or stop."""
         line = read_line(stream)
-        return None if line is None else text.read_request(line)
+        try:
+            return None if line is None else text.read_request(line)
+        except ProtocolError as error:
+            raise _numbered(error, re.search(rb" id=([0-9]{1,16})(?=[ \n])", line or b"")) from None
 
     def write_answer(self, number: int, answer: Answer) -> bytes:
         """An answer."""
@@ -98,6 +102,11 @@ class TextWire:
         """An answer."""
         line = read_line(stream)
         return None if line is None else text.read_answer(line)
+
+
+def _numbered(error: ProtocolError, found: re.Match[bytes] | None) -> ProtocolError:
+    """The error with the number of the request, where that can be told: then it can be answered."""
+    return error if found is None else MalformedError(str(error), int(found[1]))
 
 
 def _pieces(stream: BinaryIO, count: int) -> bytes:
@@ -137,8 +146,17 @@ class FramesWire:
 
     def read_request(self, stream: BinaryIO) -> tuple[int, Message] | None:
         """A request, ping or stop."""
-        envelope = self._envelope(stream)
-        return None if envelope is None else request_of(envelope)
+        announced = stream.read(8)
+        if not announced:
+            return None
+        length = frames.read_length(announced)
+        if length > _PIECE:
+            return request_of(frames.read_blob(length, lambda count: _pieces(stream, count)))
+        blob = _pieces(stream, length)
+        try:
+            return request_of(frames.read_whole(blob))
+        except ProtocolError as error:
+            raise _numbered(error, re.search(rb'\\"id\\":([0-9]{1,16})(?=[,}])', blob[:HEADER])) from None
 
     def write_answer(self, number: int, answer: Answer) -> bytes:
         """An answer."""

@@ -130,5 +130,7 @@ def _level(text: str, position: int) -> Test:
     match = re.fullmatch(r"([0-9])(?:-([0-9]))?", text)
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if first > last or first not in LEVELS or last not in LEVELS:
-        raise _fail(position, f"level:{text} is none", "", ("a level, 0 to 2", "a range such as 0-1", "tensor", "block", "both"))
+        raise _fail(
+            position, f"level:{text} is none", "", ("a level, 0 to 2", "a range such as 0-1", "tensor", "block", "both")
+        )
     return lambda case: first <= case.level <= last
