@@ -54,7 +54,7 @@ os.dup2(2, 1)  # what a library prints goes to stderr; answers have a descriptor
 while (line := lines.readline()) and line != "stop\n":
     verb, *tokens = line.rstrip("\n").split(" ")
     try:  # whatever goes wrong is an answer
-        text = {"hello": HELLO, "ping": "ok"}.get(verb) or answer(verb, dict(t.partition("=")[::2] for t in tokens))
+        text = {"hello": HELLO, "ping": "ok"}.get(verb) or answer(verb, dict(t.split("=", 1) for t in tokens))
     except Exception as error:
         text = "failed message=" + type(error).__name__
     print(text, *[token for token in tokens if token[:3] == "id="][:1], file=out, flush=True)
