@@ -29,7 +29,7 @@ FORMATS = {"python": ("e2m1",), "c": ("e2m1", "e4m3"), "rust": ("e2m1", "e4m3"),
 
 
 @cache
-def lacking(tool: str) -> str:
+def unusable(tool: str) -> str:
     """Why a tool cannot be used, "" where it can: a launcher may be there without what it launches (rustup)."""
     if shutil.which(tool) is None:
         return f"{tool} is not installed"
@@ -39,7 +39,7 @@ def lacking(tool: str) -> str:
 
 def build(language: str, folder: Path) -> list[str]:
     """Build a copied template; its command. Skips where the tools are missing."""
-    missing = [reason for tool in TOOLS[language] if (reason := lacking(tool))]
+    missing = [reason for tool in TOOLS[language] if (reason := unusable(tool))]
     if missing:
         pytest.skip("; ".join(missing))
     template = LANGUAGES[language]
