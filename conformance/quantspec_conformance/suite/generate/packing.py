@@ -36,6 +36,9 @@ SHAPES_OF: dict[int, tuple[tuple[int, ...], ...]] = {
     2: ((18, 2, 3), (2, 35, 2, 3)),
 }
 
+#: A scalar is asked of one store: its word holds padding.
+SCALAR_STORE = "packed_u32_0"
+
 
 def stores() -> list[tuple[str, int]]:
     """Every store with each packed axis, counted from the innermost."""
@@ -94,7 +97,7 @@ def _stores(place: Place, row: ValueFormat) -> Iterator[Ask]:
         scheme = Scheme(row, store, tensor="f32")
         for shape in SHAPES_OF[d] if scheme.store.packed else SHAPES_OF[d][:1]:
             yield _request(place, scheme, shape, shape_slug(shape), f"drawn codes of {shape}", *bugs)
-        if store == "packed_u32_0":
+        if store == SCALAR_STORE:
             yield _request(place, scheme, (), "scalar", "a scalar is one line", "padding")
     yield _request(
         place, Scheme(row, "packed_u32_1", tensor="f32"), (5, 0), "5x0", "no elements, no words", "zero-block"

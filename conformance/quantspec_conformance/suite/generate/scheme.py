@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from quantspec import Scheme
+from quantspec import TABLES, Scheme
 
 from ...examples import Tensor
 from ...named import NAMED
@@ -90,7 +90,7 @@ def _texts(place: Place) -> Iterator[Case]:
     odd = AWKWARD["odd"]
     for scheme in first_schemes()[len(NAMED) :]:  # the named ones are in every other suite
         tables = (
-            {} if scheme.table is None or scheme.table.name == "nf4" else {"table": f32(np.array(scheme.table.bits))}
+            {} if scheme.table is None or scheme.table.name in TABLES else {"table": f32(np.array(scheme.table.bits))}
         )
         yield from accepted(
             place, [_ask(slug_of(scheme.text), "text", f"The text {scheme.text}", {"scheme": scheme.text}, tables)]

@@ -35,6 +35,9 @@ SIGN = np.uint32(0x80000000)
 NANS = (0x7FC00000, 0x7F800001, 0x7FFFFFFF, 0x7FC12345, 0x7FA00000, 0xFFC00000, 0xFF800001, 0xFFFFFFFF, 0xFFABCDEF)
 _ENDS = (0x00000000, 0x00000001, 0x007FFFFF, 0x00800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000)
 
+#: Refusals that depend on no format stand once, under one minifloat and one integer format.
+MINIFLOAT, INTEGER = "e2m1", "q4s"
+
 
 def both_signs(magnitudes: npt.ArrayLike) -> Bits:
     """Each magnitude, then its negative."""
@@ -138,7 +141,7 @@ def _encode_first(row: ValueFormat, place: Place) -> Iterator[Case]:
 def _encode_refused(row: ValueFormat, good: Ask) -> Iterator[Ask]:
     yield changed(good, "input-f64", "binary64 is no input", "dtype", x=typed("f64", [0x3FF0000000000000, 0]))
     yield changed(good, "input-i32", "An integer is no input", "dtype", x=typed("i32", [1, 2]))
-    if row.name == "e2m1":
+    if row.name == MINIFLOAT:
         yield changed(good, "value-unknown", "No such value format", value="e4m4")
         yield changed(good, "codec-unknown", "No such codec", codec="half-up")
     if not row.is_integer:
@@ -146,7 +149,7 @@ def _encode_refused(row: ValueFormat, good: Ask) -> Iterator[Ask]:
         return
     entries = [0x3F800000] * (1 << row.bits)
     yield changed(good, "table-short", "A table that lacks an entry", "lookup", table=f32(entries[1:]))
-    if row.name == "q4s":
+    if row.name == INTEGER:
         wide = typed("f64", [0x3FF0000000000000] * 16)
         yield changed(good, "table-f64", "A table of binary64", "lookup", "dtype", table=wide)
         yield changed(good, "table-inf", "An infinity in the table", "lookup", table=f32([*entries[1:], 0x7F800000]))
