@@ -2,6 +2,7 @@
 
 import math
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,8 @@ from .device import DeviceInfo, find_device
 from .errors import NoDeviceError
 from .formats import format_rows
 from .geometry import Shape
-from .program import SOURCES, build, source_of
+from .paths import Path, PathChoice
+from .program import GENERIC, Program, build
 
 __all__ = ["CHUNK", "DeviceArray", "Lookup", "Machine", "open_machine"]
 
@@ -36,6 +38,7 @@ class DeviceArray:
     buffer: cl.Buffer
     shape: Shape
     dtype: np.dtype[Any]
+    path: Path | None = None  #: which kernels wrote it, where there was a choice
 
     @property
     def size(self) -> int:
@@ -58,7 +61,11 @@ class DeviceArray:
 
     def reshaped(self, shape: Shape) -> "DeviceArray":
         """The same memory under another shape of as many elements."""
-        return DeviceArray(self.machine, self.buffer, shape, self.dtype)
+        return DeviceArray(self.machine, self.buffer, shape, self.dtype, self.path)
+
+    def written_by(self, path: Path) -> "DeviceArray":
+        """The same memory, with the path that wrote it."""
+        return DeviceArray(self.machine, self.buffer, self.shape, self.dtype, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,11 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Machine:
-    """A device with its programs built. Every buffer comes from here, poisoned if asked, and every launch goes through here."""
+    """A device with its programs built. Every buffer comes from here, poisoned if asked, and every launch goes through here.
+
+    Threads may share it: an OpenCL kernel object holds its arguments until it is enqueued, so a lock holds both together,
+    and the caches too.
+    """
 
     info: DeviceInfo
     context: cl.Context
@@ -86,8 +97,12 @@ class Machine:
     local_size: int
     poison: bool
     formats: cl.Buffer
+    options: tuple[str, ...] = ()  #: of the compiler, for every program
+    choice: PathChoice = "auto"
     constants: dict[Shape, cl.Buffer] = field(default_factory=dict)
     tables: dict[Table, "Lookup"] = field(default_factory=dict)
+    programs: dict[Program, Mapping[str, cl.Kernel]] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __repr__(self) -> str:
         return f"<{self.info.index} {self.info.platform} / {self.info.name}>"
@@ -138,26 +153,32 @@ class Machine:
 
     def constant(self, numbers: Shape) -> cl.Buffer:
         """A buffer of 64-bit numbers that kernels only read, kept for the next call with the same geometry."""
-        buffer = self.constants.get(numbers)
-        if buffer is None:
-            if len(self.constants) >= MOST_CONSTANTS:
-                self.constants.clear()
-            buffer = self._fixed(np.array(numbers, np.uint64))
-            self.constants[numbers] = buffer
-        return buffer
+        with self.lock:
+            buffer = self.constants.get(numbers)
+            if buffer is None:
+                if len(self.constants) >= MOST_CONSTANTS:
+                    self.constants.clear()
+                buffer = self._fixed(np.array(numbers, np.uint64))
+                self.constants[numbers] = buffer
+            return buffer
 
     def lookup(self, table: Table | None) -> "Lookup":
         """A lookup table in the device's memory, kept for the next call; without a table, one of no entries."""
         if table is None:
             return Lookup(self.formats, 0, 0)
-        found = self.tables.get(table)
-        if found is None:
-            numbers = [np.array(table.bits, np.uint32).view(np.int32), table.thresholds, table.indices.astype(np.int32)]
-            if len(self.tables) >= MOST_CONSTANTS:
-                self.tables.clear()
-            found = Lookup(self._fixed(np.concatenate(numbers)), len(table.bits), table.thresholds.size)
-            self.tables[table] = found
-        return found
+        with self.lock:
+            found = self.tables.get(table)
+            if found is None:
+                numbers = [
+                    np.array(table.bits, np.uint32).view(np.int32),
+                    table.thresholds,
+                    table.indices.astype(np.int32),
+                ]
+                if len(self.tables) >= MOST_CONSTANTS:
+                    self.tables.clear()
+                found = Lookup(self._fixed(np.concatenate(numbers)), len(table.bits), table.thresholds.size)
+                self.tables[table] = found
+            return found
 
     def _fixed(self, host: npt.NDArray[Any]) -> cl.Buffer:
         return cl.Buffer(self.context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=host)
@@ -167,8 +188,42 @@ class Machine:
         if items == 0:
             return
         size = -(-items // self.local_size) * self.local_size
+        self._enqueue(self.kernels[name], (size,), (self.local_size,), arguments)
+
+    def run(
+        self,
+        program: Program,
+        name: str,
+        sizes: Sequence[int],
+        *arguments: "DeviceArray | cl.Buffer | int",
+        local: Sequence[int] | None = None,
+    ) -> None:
+        """Run a kernel of a specialised program over exactly `sizes` work-items; none where one of them is 0.
+
+        `local` is the work-group, whose sizes divide those; None leaves it to the runtime.
+        """
+        if 0 not in sizes:
+            self._enqueue(self.built(program)[name], tuple(sizes), None if local is None else tuple(local), arguments)
+
+    def built(self, program: Program) -> Mapping[str, cl.Kernel]:
+        """The kernels of a specialised program, built at its first use. Raises BuildError."""
+        with self.lock:
+            found = self.programs.get(program)
+            if found is None:
+                found = build(self.context, program.source, (*program.definitions, *self.options))
+                self.programs[program] = found
+            return found
+
+    def _enqueue(
+        self,
+        kernel: cl.Kernel,
+        sizes: Shape,
+        local: Shape | None,
+        arguments: Sequence["DeviceArray | cl.Buffer | int"],
+    ) -> None:
         plain = [each.buffer if isinstance(each, DeviceArray) else each for each in arguments]
-        self.kernels[name](self.queue, (size,), (self.local_size,), *plain)
+        with self.lock:
+            kernel(self.queue, sizes, local, *plain)
 
     def search(self, name: str, items: int, *arguments: "DeviceArray | cl.Buffer | int") -> int | None:
         """The first index, of `items`, where a kernel of the kind FIRST_WHERE finds what it looks for."""
@@ -200,7 +255,14 @@ def _patterns(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array.view(unsigned.newbyteorder("S")).astype(unsigned)
 
 
-def open_machine(spec: str | None, options: Sequence[str], poison: bool, *, source: str | None = None) -> Machine:
+def open_machine(
+    spec: str | None,
+    options: Sequence[str],
+    poison: bool,
+    *,
+    source: str | None = None,
+    choice: PathChoice = "auto",
+) -> Machine:
     """Context, queue, built kernels and the tables of a device. Raises NoDeviceError, BuildError.
 
     `source` is for tests that spoil the kernels' text to see that the spoiled rule is noticed.
@@ -219,8 +281,10 @@ def open_machine(spec: str | None, options: Sequence[str], poison: bool, *, sour
         info=info,
         context=context,
         queue=cl.CommandQueue(context),
-        kernels=build(context, source or source_of(*SOURCES), options),
+        kernels=build(context, source or GENERIC.source, options),
         local_size=min(LOCAL_SIZE, info.max_work_group),
         poison=poison,
         formats=formats,
+        options=tuple(options),
+        choice=choice,
     )

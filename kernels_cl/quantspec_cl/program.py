@@ -1,12 +1,14 @@
 """Programs: the kernels' text, their build, and what each kernel's arguments are.
 
-The path is generic: one program serves every scheme, format facts are rows of a table in device memory. It is built once
-a context; pyopencl and the runtime keep what they compiled on disk.
+Two kinds. The generic program serves every scheme: format facts are rows of a table in device memory. Specialised programs
+serve one kind of scheme each, fast: the same facts become `-D` definitions, and every such program of the package is
+listed by `all_programs`. A program is built once a context; pyopencl and the runtime keep what they compiled on disk.
 """
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -16,13 +18,42 @@ import pyopencl as cl
 
 from .errors import BuildError
 
-__all__ = ["BUILD_OPTIONS", "SOURCES", "build", "source_of"]
+__all__ = ["BUILD_OPTIONS", "GENERIC", "SOURCES", "Program", "all_programs", "build", "register", "source_of"]
 
 #: The files that make the program, in the order in which they use one another.
 SOURCES = ("prelude.cl", "values.cl", "scales.cl", "blocks.cl", "quantize.cl", "packing.cl", "layout.cl")
 BUILD_OPTIONS = ("-cl-std=CL1.2", "-Werror")
 
 ScalarType = type[np.uint32] | type[np.uint64] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Kernel files, in the order in which they use one another, and the definitions that specialise them."""
+
+    files: tuple[str, ...]
+    definitions: tuple[str, ...] = ()  #: "-DNAME=VALUE"
+
+    @property
+    def source(self) -> str:
+        """The text that is compiled."""
+        return source_of(*self.files)
+
+
+GENERIC = Program(SOURCES)
+
+_FAMILIES: list[Callable[[], Iterable[Program]]] = []
+
+
+def register(family: Callable[[], Iterable[Program]]) -> Callable[[], Iterable[Program]]:
+    """Add the programs of a module to `all_programs`; a decorator."""
+    _FAMILIES.append(family)
+    return family
+
+
+def all_programs() -> list[Program]:
+    """Every program that this package can build, each once: what is compiled offline and gone through by the checkers."""
+    return list(dict.fromkeys([GENERIC, *(program for family in _FAMILIES for program in family())]))
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy.typing as npt
 import pyopencl as cl
@@ -23,9 +24,11 @@ from quantspec import (
 from . import assemble, layout, packing, quantize, scales, values
 from .choice import Given
 from .device import DeviceInfo
+from .errors import DeviceError
 from .host import DeviceArray, Machine, open_machine
 from .inputs import ArrayInput
 from .layout import BytesInput
+from .paths import PathChoice
 from .probe import Measurement, measure
 from .scales import Rounding, Strictness
 from .tensors import DevicePacked, DeviceQuantized
@@ -34,13 +37,22 @@ from .values import TableInput
 __all__ = ["Session", "open_device", "self_test"]
 
 
-def open_device(spec: str | None = None, *, build_options: Sequence[str] = (), poison: bool = False) -> "Session":
+def open_device(
+    spec: str | None = None,
+    *,
+    build_options: Sequence[str] = (),
+    poison: bool = False,
+    path: PathChoice = "auto",
+) -> "Session":
     """A session on the device that `spec` names: "p:d", part of its platform's or its own name, None for the first.
 
     `build_options` are added to the compiler's; `poison` fills every buffer with A5 before a kernel writes it, so that a
-    byte that none writes shows. Raises NoDeviceError, BuildError.
+    byte that none writes shows. `path` says when specialised kernels may run: results name theirs as `.path`.
+    Raises NoDeviceError, BuildError, DeviceError.
     """
-    return Session(open_machine(spec, build_options, poison), tuple(build_options))
+    if path not in get_args(PathChoice):
+        raise DeviceError(f"path={path!r}; allowed: {', '.join(map(repr, get_args(PathChoice)))}")
+    return Session(open_machine(spec, build_options, poison, choice=path), tuple(build_options))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
