@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quantspec import Packed, Quantized, Scheme
+from quantspec import Packed, Quantized, Scheme, Step
 
 from . import judgement
 from .state import State
@@ -112,6 +112,39 @@ def _concatenate(state: State) -> None:
     state.take(state.verbs.concatenate(parts, int(state.word("axis"))))
 
 
+def _repack(state: State) -> None:
+    """The words, where the tensor is given or made as words; else the codes."""
+    if state.packed is None:
+        state.take(state.verbs.repack(state.quantized(), state.word("new_store")))
+        return
+    packed = state.verbs.repack(state.packed, state.word("new_store"))
+    state.packed, state.tensor = packed, None
+    state.made |= {"words": packed.words, "scheme": packed.scheme, "shape": packed.shape}
+
+
+def _step(state: State, text: str) -> Step:
+    """A step from its text: `neg`, `add:a`, `select:a:m` with the names of given tensors, `cast:f16` with that of a type."""
+    op, *names = text.split(":")
+    return Step(op, *(names if op == "cast" else [state.need(name) for name in names]))
+
+
+def _chain(state: State) -> None:
+    text = state.word("steps")
+    steps = [] if text == "()" else [_step(state, part) for part in text.split(",")]
+    to: Any = state.word("to", "f32")
+    state.made["y"] = state.verbs.chain(state.quantized(), steps, to)
+
+
+def _product(state: State) -> None:
+    to: Any = state.word("to", "f32")
+    state.made["y"] = state.verbs.product(state.need("x"), state.quantized(), to)
+
+
+def _product_codes(state: State) -> None:
+    to: Any = state.word("to", "f32")
+    state.made["y"] = state.verbs.product_codes(state.quantized(), state.quantized("_2"), to)
+
+
 def _layout(operation: Callable[[State, Quantized], Quantized]) -> Callable[[State], None]:
     return lambda state: state.take(operation(state, state.quantized()))
 
@@ -163,6 +196,10 @@ VERBS: dict[str, Callable[[State], None]] = {
     "reshape": _layout(lambda state, t: state.verbs.reshape(t, state.numbers("new_shape"))),
     "requantize": _layout(lambda state, t: state.verbs.requantize(t, state.word("new_scheme"))),
     "concatenate": _concatenate,
+    "repack": _repack,
+    "chain": _chain,
+    "product": _product,
+    "product_codes": _product_codes,
     "compare": lambda state: state.made.update(judgement.compare(state.example)),
     "judge": lambda state: state.made.update(judgement.judge(state.example)),
     "host": lambda state: state.made.update(judgement.host(state.example)),

@@ -1,10 +1,13 @@
 """quantspec: the exact bits of block-quantized tensors.
 
 Eight verbs in four inverse pairs (`encode`/`decode`, `quantize`/`dequantize`, `pack`/`unpack`, `to_bytes`/`from_bytes`),
-`split`, `encode_scale`/`decode_scale`, and the layout operations, over a `Scheme`. The rules cited are those of spec/.
+`split`, `encode_scale`/`decode_scale`, the layout operations, and the fused ones (`chain`, `product`, `product_codes`), over a
+`Scheme`. The rules cited are those of spec/.
 """
 
 from .blocks import Block as Block
+from .chain import Step as Step
+from .chain import chain as chain
 from .errors import DtypeError as DtypeError
 from .errors import EncodingError as EncodingError
 from .errors import HostError as HostError
@@ -22,8 +25,8 @@ from .operations import concatenate as concatenate
 from .operations import expand as expand
 from .operations import flip as flip
 from .operations import permute as permute
+from .operations import repack as repack
 from .operations import requantize as requantize
-from .operations import reshape as reshape
 from .operations import select as select
 from .operations import slice_axis as slice_axis
 from .operations import take as take
@@ -34,6 +37,8 @@ from .packing import pack_codes as pack_codes
 from .packing import unpack as unpack
 from .packing import unpack_words as unpack_words
 from .packing import words_shape as words_shape
+from .products import product as product
+from .products import product_codes as product_codes
 from .quantize import dequantize as dequantize
 from .quantize import quantize as quantize
 from .recipes import CANONICAL as CANONICAL
@@ -42,6 +47,7 @@ from .recipes import CANONICAL_CONTAINER as CANONICAL_CONTAINER
 from .recipes import Codec as Codec
 from .recipes import Container as Container
 from .recipes import Recipe as Recipe
+from .reshape import reshape as reshape
 from .scales import SCALES as SCALES
 from .scales import ScaleType as ScaleType
 from .scales import decode_scale as decode_scale

@@ -1,18 +1,17 @@
 """Quantize and dequantize: the steps in the order of the rules. Rules SCL-14, QNT-1 to QNT-12; scales: `choice`."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from . import blocks
 from .choice import choose, given_scales, report
-from .errors import DtypeError
+from .outputs import Output, narrowed, output_dtype, output_type
 from .recipes import CANONICAL, CANONICAL_CODEC, Codec, Recipe, require_canonical
-from .rounding import F32, INF, MAGNITUDE, QNAN, SIGN, Bits, divide, is_nan, multiply, narrow, to_bits, to_float, widen
-from .scales import SCALES, ScaleCodes, ScaleType
+from .rounding import F32, INF, MAGNITUDE, QNAN, SIGN, Bits, divide, is_nan, multiply, to_bits, to_float, widen
+from .scales import ScaleCodes
 from .scales import decode_codes as decode_scale_codes
 from .scheme import Scheme
 from .tensor import Quantized, require_record
@@ -20,8 +19,6 @@ from .tracing import note, on_tile, rule
 from .values import Codes, decode_codes, encode_bits
 
 __all__ = ["dequantize", "quantize"]
-
-Output = Literal["f32", "f16", "bf16"]
 
 
 def quantize(
@@ -124,12 +121,12 @@ def dequantize(
     """
     require_record(tensor, Quantized)
     require_canonical(recipe=tensor.recipe, codec=codec)
-    out = _output(dtype)
+    out = output_type(dtype)
     scheme = tensor.scheme
     scale = effective_scale(scheme, tensor.scale_codes, tensor.tensor_scale_code)
     y = np.empty(tensor.shape, output_dtype(out))
     for tile, s in _tiles(scale, scheme, tensor.shape):
-        y[tile] = _narrowed(_product(s, decode_codes(tensor.codes[tile], scheme.value, scheme.table)), out)
+        y[tile] = narrowed(_product(s, decode_codes(tensor.codes[tile], scheme.value, scheme.table)), out)
     return y
 
 
@@ -139,35 +136,3 @@ def _product(s: F32, v: F32) -> F32:
     y = multiply(s, v)
     note("QNT-11", lambda: is_nan(to_bits(y)))
     return y
-
-
-#: the types that dequantize writes: the scale types that are IEEE formats, by name
-OUTPUTS = {name: row for name, row in SCALES.items() if row.infinity_code is not None}
-
-
-def _output(dtype: "npt.DTypeLike | Output") -> ScaleType:
-    """The row of the float type that an output is written in. Rule QNT-10."""
-    if isinstance(dtype, str) and dtype in OUTPUTS:
-        return OUTPUTS[dtype]
-    try:
-        return {output_dtype(row): row for row in OUTPUTS.values()}[np.dtype(dtype)]
-    except (KeyError, TypeError):
-        raise DtypeError("QNT-10", f"dtype={dtype!r}; allowed: 'f32', 'f16', 'bf16' or the dtypes of those") from None
-
-
-def _narrowed(y: F32, out: ScaleType) -> npt.NDArray[Any]:
-    """y in the output type, rounded once, nearest-even, overflow to Inf. Rules QNT-10, QNT-11."""
-    if out.mantissa_bits == 23:
-        return y
-    note("QNT-10")
-    bits = to_bits(y)
-    if out.infinity_code is None:
-        raise AssertionError("an output type has infinities")
-    code = narrow(bits, mantissa_bits=out.mantissa_bits, bias=out.bias, infinity=out.infinity_code, nan=out.nan_code)
-    sign = np.where(is_nan(bits), np.uint32(0), bits & SIGN) >> np.uint32(16)
-    return (code | sign).astype(np.uint16).view(output_dtype(out))
-
-
-def output_dtype(out: ScaleType) -> np.dtype[Any]:
-    """The dtype of an output type."""
-    return np.dtype(getattr(ml_dtypes, out.ml_dtype, out.ml_dtype))

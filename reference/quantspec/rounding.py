@@ -21,14 +21,18 @@ __all__ = [
     "SIGN",
     "SMALLEST",
     "Bits",
+    "add",
+    "canonical",
     "divide",
     "is_nan",
     "multiply",
     "narrow",
     "order_key",
+    "require_subnormals",
     "round_exponent",
     "round_significand",
     "scaled",
+    "subtract",
     "take_literals",
     "to_bits",
     "to_float",
@@ -186,7 +190,7 @@ def narrow(bits: Bits, *, mantissa_bits: int, bias: int, infinity: int, nan: int
     return np.where(magnitude > INF, np.uint32(nan), code)
 
 
-def _require_subnormals() -> None:
+def require_subnormals() -> None:
     """Some libraries switch a process to flush-to-zero when they load; every product below would then be wrong. CNF-6."""
     with np.errstate(all="ignore"):
         half_normal = np.array([0x00800000], np.uint32).view(np.float32) * np.float32(0.5)
@@ -202,15 +206,33 @@ def _require_subnormals() -> None:
 
 def divide(x: F32, s: F32 | np.float32) -> F32:
     """x / s, one binary32 division, rounded to nearest even; specials as IEEE 754 (a NaN's sign is not to be used)."""
-    _require_subnormals()
+    require_subnormals()
     with np.errstate(all="ignore"):
         return np.asarray(np.divide(x, s, dtype=np.float32))
 
 
 def multiply(s: F32, v: F32) -> F32:
     """s * v, one binary32 multiplication, rounded to nearest even; overflow gives Inf; every NaN is 7FC00000."""
-    _require_subnormals()
+    require_subnormals()
     with np.errstate(all="ignore"):
-        product = np.asarray(np.multiply(s, v, dtype=np.float32))
-    bits = to_bits(product)
+        return canonical(np.asarray(np.multiply(s, v, dtype=np.float32)))
+
+
+def add(x: F32, y: F32) -> F32:
+    """x + y, one binary32 addition, rounded to nearest even; overflow gives Inf; every NaN is 7FC00000."""
+    require_subnormals()
+    with np.errstate(all="ignore"):
+        return canonical(np.asarray(np.add(x, y, dtype=np.float32)))
+
+
+def subtract(x: F32, y: F32) -> F32:
+    """x - y, one binary32 subtraction, rounded to nearest even; overflow gives Inf; every NaN is 7FC00000."""
+    require_subnormals()
+    with np.errstate(all="ignore"):
+        return canonical(np.asarray(np.subtract(x, y, dtype=np.float32)))
+
+
+def canonical(x: F32) -> F32:
+    """The same numbers, every NaN as 7FC00000."""
+    bits = to_bits(x)
     return to_float(np.where(is_nan(bits), QNAN, bits))

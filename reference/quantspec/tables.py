@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import DtypeError, SchemeError
-from .rounding import F32, INF, MAGNITUDE, Bits, order_key, to_bits, to_float, widen
-from .tracing import rule
+from .rounding import F32, INF, MAGNITUDE, Bits, is_nan, order_key, to_bits, to_float, widen
+from .tracing import note, rule
 
-__all__ = ["NF4", "TABLES", "Table"]
+__all__ = ["NF4", "TABLES", "Table", "encode_lookup"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,3 +131,16 @@ NF4 = Table.of(
 
 #: Registered tables by name: a scheme's text names these, and only by name.
 TABLES = {"nf4": NF4}
+
+
+def encode_lookup(bits: Bits, table: Table) -> npt.NDArray[np.uint8]:
+    """The lowest index whose entry is nearest, in exact arithmetic; NaN the entry nearest 0. Rules QNT-7, QNT-8.
+
+    The thresholds are exact: the k-th is the largest binary32 that maps to the k-th distinct entry.
+    """
+    invalid = is_nan(bits)
+    note("SCH-4")
+    note("QNT-7", lambda: (bits & MAGNITUDE) < INF)
+    note("QNT-8", lambda: (bits & MAGNITUDE) >= INF)
+    key = order_key(np.where(invalid, np.uint32(0), bits))
+    return table.indices[np.searchsorted(table.thresholds, key, side="left")]

@@ -22,7 +22,6 @@ from .rounding import (
     SIGN,
     Bits,
     is_nan,
-    order_key,
     round_significand,
     scaled,
     split_fields,
@@ -30,7 +29,7 @@ from .rounding import (
     to_float,
     widen,
 )
-from .tables import Table
+from .tables import Table, encode_lookup
 from .tracing import note, rule
 
 __all__ = ["VALUES", "Codes", "ValueFormat", "decode", "encode", "extend", "require_indexed", "value_format"]
@@ -196,7 +195,7 @@ def encode(
 def encode_bits(bits: Bits, value: ValueFormat, table: Table | None = None) -> Codes:
     """`encode` of binary32 patterns."""
     if table is not None:
-        return _encode_lookup(bits, table)
+        return encode_lookup(bits, table)
     return _encode_integer(bits, value) if value.is_integer else _encode_minifloat(bits, value)
 
 
@@ -242,19 +241,6 @@ def _is_tie(magnitude: Bits, value: ValueFormat) -> npt.NDArray[np.bool_]:
     n, k = split_fields(finer, mantissa_bits=value.mantissa_bits + 1, bias=value.bias)
     exact = scaled(n, k) == magnitude
     return np.asarray(exact & (n % 2 == 1))
-
-
-def _encode_lookup(bits: Bits, table: Table) -> Codes:
-    """The lowest index whose entry is nearest, in exact arithmetic; NaN the entry nearest 0. Rules QNT-7, QNT-8.
-
-    The thresholds are exact: the k-th is the largest binary32 that maps to the k-th distinct entry.
-    """
-    invalid = is_nan(bits)
-    note("SCH-4")
-    note("QNT-7", lambda: (bits & MAGNITUDE) < INF)
-    note("QNT-8", lambda: (bits & MAGNITUDE) >= INF)
-    key = order_key(np.where(invalid, np.uint32(0), bits))
-    return table.indices[np.searchsorted(table.thresholds, key, side="left")]
 
 
 def _decoded(value: ValueFormat) -> F32:
