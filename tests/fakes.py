@@ -301,6 +301,27 @@ class Aborts(Liar):
         return super().pack(quantized)
 
 
+class AbortsOnEmpty(Liar):
+    """Takes its process down for every tensor without elements, and for nothing else."""
+
+    def pack(self, quantized: Quantized) -> Packed:
+        if 0 in quantized.shape:
+            os.abort()
+        return super().pack(quantized)
+
+
+class AbortsSecondTime(Aborts):
+    """Aborts after a few cases, and then cannot be opened again: a file says that it was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        mark = os.environ["QUANTSPEC_TEST_MARK"]
+        if os.path.exists(mark):
+            raise RuntimeError("clCreateContext failed: DEVICE_LOST")
+        with open(mark, "w"):
+            pass
+
+
 class Hangs(Aborts):
     """Does not come back after a few cases."""
 

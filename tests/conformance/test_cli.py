@@ -18,6 +18,7 @@ from quantspec_conformance import coverage, matrix
 from quantspec_conformance.cases import plans
 from quantspec_conformance.cli import main
 from quantspec_conformance.resultfile import run_schema, write_json
+from quantspec_conformance.seat import CRASHES
 
 from .conftest import ROOT, Quantspec, command, environment, liar
 
@@ -112,8 +113,9 @@ def test_crash_timeout_and_unusable_devices_leave_the_others_alone(
     cases = content["coverage"]["cases"]
     for name in ("Aborts", "Hangs", "Noisy", "reference", "Raises", "Declines"):
         assert sum(found[name]["totals"].values()) == cases, name
-    assert found["Aborts"]["totals"]["crash"] == 1
-    assert found["Aborts"]["totals"]["notrun"] > 0
+    assert found["Aborts"]["totals"]["crash"] == CRASHES and found["Aborts"]["restarts"] == CRASHES - 1
+    assert found["Aborts"]["totals"]["notrun"] > 0 and found["Aborts"]["totals"]["pass"] > 50
+    assert f"did not reach the end: crash: the process ended: signal SIGABRT (crash {CRASHES}" in done.stdout
     assert "signal SIGABRT" in found["Aborts"]["failures"][-1]["message"]
     assert "LLVM ERROR: Cannot emit physreg copy instruction" in found["Aborts"]["failures"][-1]["message"]
     assert found["Hangs"]["totals"]["timeout"] == 1
@@ -123,6 +125,36 @@ def test_crash_timeout_and_unusable_devices_leave_the_others_alone(
     assert found["Raises"]["totals"]["error"] > 0
     assert "CL_OUT_OF_RESOURCES" in found["Raises"]["failures"][0]["message"]
     assert found["Declines"]["totals"]["unsupported"] > 0
+
+
+def test_a_crash_is_the_outcome_of_its_case_and_the_next_ones_are_run(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    devices = ("--device", liar("AbortsOnEmpty"), "--device", "reference")
+    code, output = invoke("run", *devices, "--only", "q4s.native.b32-f32", "--json", str(file), "--first", "0")
+    assert code == 1
+    content = read(file)
+    crashing, reference = content["devices"]
+    assert reference["as_expected"] and reference["restarts"] == 0
+    totals, due = crashing["totals"], reference["totals"]
+    assert 0 < totals["crash"] == crashing["restarts"] < CRASHES
+    assert totals["pass"] + totals["crash"] == due["pass"] and totals["refused"] == due["refused"]
+    assert "notrun" not in totals and crashing["ended"] == "" and not crashing["as_expected"]
+    assert {row["outcome"] for row in crashing["failures"]} == {"crash"}
+    assert all("0" in re.split("[/x]", row["case"])[1:-1] for row in crashing["failures"])
+    assert crashing["failed"] == {"crash": totals["crash"]}
+    assert f"crashed, and was started again {totals['crash']} times" in output
+
+
+def test_a_device_that_cannot_be_started_again_is_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUANTSPEC_TEST_MARK", str(tmp_path / "opened"))
+    file = tmp_path / "r.json"
+    code, output = invoke(
+        "run", "--device", liar("AbortsSecondTime"), "--only", "q4s.native.b*-f32", "--json", str(file)
+    )
+    (device,) = read(file)["devices"]
+    assert code == 1 and device["unusable"] == "" and device["totals"]["crash"] == 1
+    assert "could not be started again" in device["ended"] and "DEVICE_LOST" in device["ended"]
+    assert device["totals"]["notrun"] > 0 and "could not be started again" in output
 
 
 def test_interruption_keeps_what_there_is(tmp_path: Path) -> None:

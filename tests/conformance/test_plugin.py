@@ -1,5 +1,6 @@
 """The pytest plugin in runs of its own: cases as items, outcomes as pytest's, options that mean nothing, and its absence."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,13 +10,15 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from quantspec_conformance.errors import UsageError
+from quantspec_conformance.errors import DamagedError, UsageError
 from quantspec_conformance.suite.outcome import CaseResult
 from quantspec_conformance.suite.select import select
 from quantspec_conformance.testing.profiles import PROFILES, met
 from quantspec_conformance.testing.source import load_cases
+from quantspec_conformance.testsfile import read_tests, rule_tests_schema
 
 from .conftest import environment
 
@@ -141,7 +144,6 @@ def test_a_liar_fails_with_the_failure_block(run: Run) -> None:
         ("Aware", "xfailed", "https://example.org/issues/7 ties"),
         ("Refusing", "failed", "wrong-error: refused (scheme): no"),
         ("Broken", "failed", "RuntimeError: out of memory"),
-        ("Mute", "failed", "the implementation cannot be used: py:liars.py:Mute: hello() failed"),
     ],
 )
 def test_outcomes_become_those_of_pytest(run: Run, liar: str, outcomes: str, says: str) -> None:
@@ -151,10 +153,154 @@ def test_outcomes_become_those_of_pytest(run: Run, liar: str, outcomes: str, say
     assert result.ret == (1 if outcomes == "failed" else 0)
 
 
-def test_what_an_implementation_said_when_it_could_not_be_opened_is_told_once(run: Run) -> None:
-    result = run("--qs-impl", "py:liars.py:Mute", "--qs-select", f"id:{FEW}", "-rN")
-    assert text(result).count("the implementation cannot be used") == len(MX)
-    assert text(result).count("OSError: no such device") == 1
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("address", ["py:liars.py:Mute", "exec:/no/such/command"])
+def test_an_implementation_that_cannot_start_ends_the_session(run: Run, address: str, workers: tuple[str, ...]) -> None:
+    result = run("--qs-impl", address, *workers)
+    said = text(result)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert (
+        result.parseoutcomes() == {}
+        and "INTERNALERROR" not in said
+        and "Traceback (most" not in said.partition("hello()")[0]
+    )
+    assert said.count("ERROR: --qs-impl: the implementation cannot be used") == said.count("cannot be used") == 1
+    assert said.count("OSError: no such device" if "Mute" in address else "cannot be started") == 1
+
+
+def test_an_implementation_that_no_chosen_case_needs_is_not_started(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_own="def test_one():\n    assert True\n")
+    for workers in ((), ("-n", "2")):
+        run("--qs-impl", "py:liars.py:Mute", "-k", "test_one", *workers).assert_outcomes(passed=1)
+    assert run("--qs-impl", "py:liars.py:Mute", "--collect-only", "-q").ret == 0
+
+
+# ---------------------------------------------------------------- the marker `rule`
+
+MARKED = """
+    import pytest
+
+    pytestmark = pytest.mark.rule("CNF-1")
+
+    @pytest.mark.rule("VAL-7", "QNT-5")
+    def test_passes(): pass
+
+    @pytest.mark.rule("VAL-7")
+    @pytest.mark.parametrize("n", [0, 1])
+    def test_some(n): assert n
+
+    @pytest.mark.rule("VAL-7")
+    class TestGroup:
+        def test_skipped(self): pytest.skip("no")
+        @pytest.mark.xfail
+        def test_foreseen(self): assert False
+        @pytest.mark.xfail(strict=False)
+        def test_unforeseen(self): pass
+        def test_breaks(self, nothing_of_the_kind): pass
+
+    @pytest.fixture
+    def falls():
+        yield
+        raise OSError("gone")
+
+    @pytest.mark.rule("VAL-6")
+    def test_tear_down(falls): pass
+"""
+MARKED_OUTCOMES = {
+    "test_passes": "passed", "test_some[0]": "failed", "test_some[1]": "passed", "TestGroup::test_skipped": "skipped",
+    "TestGroup::test_foreseen": "xfailed", "TestGroup::test_unforeseen": "xpassed", "TestGroup::test_breaks": "error",
+    "test_tear_down": "error",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "3")])
+def test_marked_tests_are_written_down_by_rule(run: Run, pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    pytester.makepyfile(test_marked=MARKED, test_other="def test_unmarked(): pass")
+    result = run("--qs-rules", "rules.json", "--strict-markers", *workers)
+    assert result.ret == 1 and f"8 tests of 4 rules written to {pytester.path / 'rules.json'}" in text(result)
+    raw = (pytester.path / "rules.json").read_text("ascii")
+    content = json.loads(raw)
+    jsonschema.validate(content, rule_tests_schema(), cls=jsonschema.Draft202012Validator)
+    assert (content["schema"], content["project"]) == ("rule-tests-1", pytester.path.name)
+    assert list(content["rules"]) == ["VAL-6", "VAL-7", "QNT-5", "CNF-1"]
+    found = {row["test"].partition("::")[2]: row["outcome"] for row in content["rules"]["CNF-1"]}
+    assert found == MARKED_OUTCOMES
+    assert len(content["rules"]["VAL-7"]) == 7 and len(content["rules"]["QNT-5"]) == 1
+    assert raw == json.dumps(content, indent=1) + "\n"
+    assert [row.test for row in read_tests(pytester.path / "rules.json").rules["VAL-6"]] == [
+        "test_marked.py::test_tear_down"
+    ]
+
+
+def test_a_run_split_over_workers_writes_the_same_bytes(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_marked=MARKED)
+    texts = []
+    for workers in ((), ("-n", "2")):
+        run("--qs-rules=rules.json", *workers)
+        texts.append((pytester.path / "rules.json").read_bytes())
+    assert texts[0] == texts[1]
+
+
+def test_marked_tests_stand_beside_cases(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_own="import pytest\n@pytest.mark.rule('QNT-4')\ndef test_one(): pass\n")
+    result = run("--qs-rules=rules.json", "--qs-impl=reference", "--qs-select", f"id:{FEW}", "-n", "2")
+    result.assert_outcomes(passed=1 + len(MX))
+    assert list(read_tests(pytester.path / "rules.json").rules) == ["QNT-4"]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_marker_that_names_no_rule_is_an_error_of_collection(
+    run: Run, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    pytester.makepyfile(
+        test_own="import pytest\n@pytest.mark.rule('VAL-999')\n@pytest.mark.rule('VAL-7')\ndef test_one(): pass\n"
+    )
+    result = run(*workers)
+    assert result.ret == (1 if workers else 2)
+    assert result.parseoutcomes() in ({"errors": 1}, {"error": 1})
+    assert re.search(
+        r"test_own.py::test_one: @pytest.mark.rule\('VAL-999'\): no such rule; allowed: VAL-1 to VAL-", text(result)
+    )
+    assert "Traceback" not in text(result) and "INTERNALERROR" not in text(result)
+
+
+def test_a_marker_rule_of_another_project_is_left_alone(run: Run, pytester: pytest.Pytester) -> None:
+    """Ids that cannot be ours are faults only where our file was asked for."""
+    pytester.makepyfile(
+        test_own="import pytest\n@pytest.mark.rule('E501', 7)\n@pytest.mark.rule(on=1)\ndef test_one(): pass\n"
+    )
+    run().assert_outcomes(passed=1)
+    result = run("--qs-rules=rules.json")
+    assert result.ret == 2
+    assert "@pytest.mark.rule('E501'): no id of a rule; allowed: one of SCH, VAL" in text(result)
+    assert "@pytest.mark.rule(7): no id of a rule" in text(result)
+    assert "needs ids of rules and nothing else" in text(result)
+
+
+def test_collecting_writes_nothing(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_marked=MARKED)
+    assert run("--qs-rules=rules.json", "--collect-only", "-q").ret == 0
+    assert not (pytester.path / "rules.json").exists()
+    assert "@pytest.mark.rule(id, ...): the rules of quantspec" in text(run("--markers"))
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{", "no JSON"), ("[" * 99999, "no JSON"), ("[]", "the whole: "), ('{"schema": "run-1"}', "is a required property"),
+        ('{"schema": "rule-tests-1", "quantspec": "1", "project": "p", "rules": {"VAL-7": [{"test": "t", "outcome": "ok"}]}}',
+         "rules.VAL-7.0.outcome: 'ok' is not one of"),
+    ],
+)  # fmt: skip
+def test_a_file_of_tests_that_is_none(tmp_path: Path, content: str, says: str) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(content)
+    with pytest.raises(DamagedError, match=re.escape(says)):
+        read_tests(path)
+    with pytest.raises(UsageError, match="is a folder"):
+        read_tests(tmp_path)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_tests(tmp_path / "none")
 
 
 def test_expected_failures_are_xfails(run: Run, pytester: pytest.Pytester) -> None:
@@ -356,6 +502,9 @@ def test_it_loads_as_an_entry_point(run: Run, pytester: pytest.Pytester, monkeyp
         ),
         (["--qs-impl", "reference", "--qs-select", "op:fly"], "--qs-select: selection, position 3: op:fly is none"),
         (["--qs-impl", "reference", "--qs-select", "id:no.such"], "--qs-select: 'id:no.such' selects none of the"),
+        (["--qs-rules", "none/r.json"], "--qs-rules: 'none/r.json': allowed: a file in a folder that is there"),
+        (["--qs-rules", ""], "--qs-rules: '': allowed: a file in a folder that is there"),
+        (["--qs-rules", "."], "--qs-rules: '.' is a folder; allowed: a regular file, or a new one"),
         (["--qs-impl", "reference", "--qs-expect", "none.toml"], "--qs-expect: 'none.toml' is no file"),
         (["--qs-impl", "reference", "--qs-expect=liars.py"], "liars.py: no TOML"),
         (["--qs-impl", "nonsense", "-n", "2"], "'nonsense' is no address of an implementation; allowed: reference"),

@@ -104,7 +104,7 @@ FRAMES_CRASHES = {
     "bool-id": ("no id",),
     "unknown-verb": ("maybe",),
     "unknown-key": ("mood",),
-    "overlapping": ("safetensors",),
+    "overlapping": ("overlaps the one before it",),
     "wrong-types": ("its patterns' width",),
     "floats": ("its patterns' width",),
     "unlisted": ("types",),

@@ -448,7 +448,7 @@ def test_targets_that_are_no_files_are_refused_before_the_run(tmp_path: Path) ->
         (Path(os.devnull), "is a device"),
         (tmp_path / "none" / "r", "no folder"),
         (Path("/proc/r"), "cannot be written"),
-        (tmp_path / ("a" * 252), "cannot be written: File name too long"),
+        (tmp_path / ("a" * 252), "cannot be written: the name is too long"),
     ):
         with pytest.raises(UsageError, match=message) as caught:
             ResultWriter(path, header())
@@ -469,13 +469,13 @@ def test_a_full_disk_is_told_at_the_end_and_the_run_goes_on(tmp_path: Path, monk
     file = ResultWriter(tmp_path / "r", header())
     for name in ("first", "second", "third"):
         file.write(CaseRecord(f"a.b.{name}", "pass"))
-    with pytest.raises(UsageError, match=r"No space left on device; what was written lies in '.*r\.partial'"):
+    with pytest.raises(UsageError, match=r"the disk is full; what was written lies in '.*r\.partial'"):
         file.close()
     assert file.run.complete
     assert [row.id for row in read_run(tmp_path / "r.partial").results] == ["a.b.first"]
     assert not (tmp_path / "r").exists()
     monkeypatch.setattr(os, "write", lambda file, line: full(file, b'"a.b.second"'))
-    with pytest.raises(UsageError, match="No space left"):
+    with pytest.raises(UsageError, match="the disk is full"):
         ResultWriter(tmp_path / "other", header())
     assert not list(tmp_path.glob("other*"))
 
@@ -624,7 +624,7 @@ def test_what_is_no_file_is_a_fault_of_use(tmp_path: Path, monkeypatch: pytest.M
         (tmp_path, "is a folder"),
         (tmp_path / "fifo", "is a FIFO"),
         (Path("/dev/zero"), "is a device"),
-        (tmp_path / "none\x1b", r"none\\\\x1b' cannot be read: No such file"),
+        (tmp_path / "none\x1b", r"none\\\\x1b' cannot be read: there is no such file"),
         (Path("nul\0l"), "cannot be read"),
     ):
         for read in (read_run, verify):

@@ -11,7 +11,7 @@ from quantspec_conformance import doccases
 from quantspec_conformance.citations import PACKAGES, citations, package_folder
 from quantspec_conformance.cli import main
 from quantspec_conformance.errors import UsageError
-from quantspec_conformance.rulebook import find, record, source_of
+from quantspec_conformance.rulebook import find, place_of, record, source_of, spec_place
 from quantspec_conformance.spec import rules
 
 
@@ -98,6 +98,14 @@ def test_every_cited_line_holds_the_id() -> None:
             lines = (folder / row.file).read_text("utf-8").splitlines()
             near = "\n".join(lines[row.line - 1 : row.line + 40])  # a docstring is cited at its first line
             assert row.rule in near, row
+
+
+def test_places_lead_somewhere_in_a_checkout_and_in_a_wheel() -> None:
+    row = source_of("VAL-7", "quantspec")[0]
+    assert place_of(row, Path("/x/reference/quantspec")) == f"reference/quantspec/{row.file}:{row.line}"
+    assert place_of(row, Path("/x/site-packages/quantspec")) == f"quantspec/{row.file}:{row.line}"
+    assert spec_place(Path("/x/spec")) == "spec"
+    assert spec_place(Path("/x/site-packages/quantspec_conformance/spec")) == "quantspec_conformance/spec"
 
 
 def test_a_function_is_listed_once_a_rule() -> None:

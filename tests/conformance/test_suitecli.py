@@ -180,7 +180,17 @@ def test_ctrl_c_leaves_a_whole_result_file(tmp_path: Path) -> None:
         (("run", "--impl", "reference", "--device", "pocl"), 2, "--device is for devices"),
         (("run", "--level", "1"), 2, "--level goes with --impl"),
         (("run", "--impl", "reference", "--out", "/"), 2, "folder"),
-        (("verify", "/no/such/file"), 2, "/no/such/file"),
+        (("run", "--impl", "reference", "--out", "-"), 2, "stdout has the report; allowed: a regular file"),
+        (("run", "--device", "reference", "--json", "-"), 2, "stdout has the report; allowed: a regular file"),
+        (("adapter", "new", "/proc/x", "--lang", "c"), 2, "/proc/x cannot be written: there is no such file or folder"),
+        (("list", ""), 2, "a term is empty"),
+        (("list", "op:encode", " "), 2, "a term is empty"),
+        (("adapter", "export", "/tmp/none", ""), 2, "a term is empty"),
+        (("list", "level:1"), 2, "'level:1' selects none of the"),
+        (("list", "level:1"), 2, "up to level 0; --level 1 has some"),
+        (("report", str(FAKES), "--export", "csv", "--tests", str(FAKES)), 2, "--tests goes with --html"),
+        (("report", str(FAKES), "--html", "/tmp/none", "--tests", str(FAKES)), 4, "no JSON"),
+        (("verify", "/no/such/file"), 2, "'/no/such/file' cannot be read: there is no such file or folder"),
         (("report", str(FAKES)), 2, "one of --html"),
         (("diff", str(FAKES), str(FAKES)), 4, "fakes.py"),
         (("expect", "check", str(FAKES)), 2, "fakes.py"),
@@ -194,6 +204,79 @@ def test_a_mistake_is_one_line_that_helps(words: tuple[str, ...], code: int, sai
     assert result.exit_code == code, result.output
     assert said in result.stderr and "Traceback" not in result.output
     assert len(result.stderr.strip().splitlines()) <= 3
+
+
+@pytest.mark.parametrize(
+    "words", [("run", "--impl", "reference", "--out", ""), ("adapter", "new", "", "--lang", "python"), ("verify", " ")]
+)
+def test_an_empty_path_is_none(words: tuple[str, ...]) -> None:
+    result = invoke(*words)
+    assert result.exit_code == 2 and "is empty; allowed: the path of a file or folder" in result.stderr
+
+
+def test_list_and_run_choose_the_same_cases() -> None:
+    listed = invoke("list", "op:encode_scale").output.splitlines()
+    run = invoke("run", "--impl", "reference", "--select", "op:encode_scale")
+    assert f": {len(listed)} of " in run.output and listed
+
+
+STRANGE = """
+from dataclasses import replace
+from quantspec_conformance.implementations.law import Law
+from quantspec_conformance.protocol.messages import Unsupported
+
+class Strange(Law):
+    def hello(self, hello):
+        return replace(super().hello(hello), ops=("encode", "decoed"), values=("e2m1", "fp4"), stores=("native", "packed"))
+
+class Lacking(Law):
+    def handle(self, request):
+        return Unsupported(f"value:{request.words.get('value', 'none')}", "not yet")
+"""
+
+
+def test_names_that_are_none_are_said_and_not_ignored(tmp_path: Path) -> None:
+    (tmp_path / "strange.py").write_text(STRANGE, "utf-8")
+    result = invoke("run", "--impl", f"py:{tmp_path / 'strange.py'}:Strange", "--select", "op:encode value:e2m1")
+    assert result.exit_code == 0, result.output
+    for said in (
+        "ops lists 'decoed'; allowed: ",
+        "values lists 'fp4'; allowed: q8f",
+        "stores lists 'packed'; allowed: native",
+    ):
+        assert f"identity  {said}" in result.output
+    assert "identity  " not in invoke("run", "--impl", "reference", *TIES).output
+
+
+def test_what_is_not_supported_is_counted_by_what_is_lacking(tmp_path: Path) -> None:
+    (tmp_path / "strange.py").write_text(STRANGE, "utf-8")
+    result = invoke(
+        "run", "--impl", f"py:{tmp_path / 'strange.py'}:Lacking", "--select", "op:encode,decode value:e2m1,q4s"
+    )
+    assert "not supported, by what is lacking:" in result.output
+    assert re.search(r"^ +[0-9]+  value:e2m1$", result.output, re.M) and re.search(
+        r"^ +[0-9]+  value:q4s$", result.output, re.M
+    )
+
+
+def test_reasons_that_nobody_wrote_are_warned_of(tmp_path: Path) -> None:
+    file, toml = tmp_path / "r.jsonl", tmp_path / "expect.toml"
+    invoke("run", "--impl", LIAR, *TIES, "--out", file)
+    toml.write_text(invoke("expect", "script", file).output, "utf-8")
+    result = invoke("run", "--impl", LIAR, *TIES, "--expect", toml)
+    assert result.exit_code == 0
+    assert "expect    warning: entry 1: reason and url still say TODO" in result.output
+
+
+def test_a_report_takes_tests_of_others(tmp_path: Path) -> None:
+    file, tests = tmp_path / "r.jsonl", tmp_path / "t.json"
+    invoke("run", "--impl", "reference", *TIES, "--out", file)
+    rows = [{"test": "test_theirs.py::test_ties", "outcome": "passed"}]
+    tests.write_text(json.dumps({"schema": "rule-tests-1", "quantspec": "0", "project": "p", "rules": {"VAL-7": rows}}))
+    result = invoke("report", file, file, "--html", tmp_path / "out", "--tests", tests)
+    assert result.exit_code == 0, result.output
+    assert "test_theirs.py::test_ties" in (tmp_path / "out" / "rule-VAL-7.html").read_text("utf-8")
+    assert "2 runs, the earliest first" in (tmp_path / "out" / "trend.html").read_text("utf-8")
 
 
 def test_requests_go_to_a_folder_and_answers_come_from_it(tmp_path: Path) -> None:

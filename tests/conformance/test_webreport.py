@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -26,8 +25,11 @@ from quantspec_conformance.suite.case import Case
 from quantspec_conformance.suite.doc import doc_cases
 from quantspec_conformance.suite.outcome import CaseResult, SuiteMismatch
 from quantspec_conformance.suite.run import RunOptions, run_suite
+from quantspec_conformance.testsfile import MarkedTests, RuleTest
 from quantspec_conformance.webreport import ReportRun, write_report
 from quantspec_conformance.webreport.text import clean, markup_of, share, slug, web_address
+
+from ..browser import chromium
 
 CASES = {case.id: case for case in doc_cases(load())}
 NAME = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202egpj\x1b[31m\x00\u2028"
@@ -141,8 +143,9 @@ def test_every_kind_of_page_is_there(report: Path) -> None:
     assert sum(name.startswith("diff-") for name in names) == 3
 
 
-def test_every_case_that_is_not_pass_has_a_page_and_no_other(report: Path, runs: list[PAIR]) -> None:
-    due = {row.id for _, results in runs for row in results if row.outcome != "pass"}
+def test_every_case_that_was_answered_and_not_as_is_due_has_a_page_and_no_other(report: Path, runs: list[PAIR]) -> None:
+    silent = ("pass", "unsupported", "skipped", "notrun")
+    due = {row.id for _, results in runs for row in results if row.outcome not in silent}
     data = written(report)["cases"]
     assert {case_id for case_id, case in data.items() if case["page"]} == due
     pages = {path.name for path in report.glob("case-*.html")}
@@ -297,6 +300,122 @@ def test_new_gone_fixed_and_changed(few: list[PAIR], tmp_path: Path) -> None:
     row = written(tmp_path / "out")["differences"][0]
     assert (row["fixed"], row["changed"]) == ([fixed.id], [changed.id])
     assert (row["new"], row["gone"], row["broken"]) == ([kept[0].id], [bad[2].id], [])
+
+
+# ---------------------------------------------------------------- time, policies, tests of others
+
+
+def at(
+    run: PAIR, started: object, *, policies: dict[str, str] | None = None, results: Sequence[CaseResult] = ()
+) -> PAIR:
+    """A run that began at another time, under other policies, with other results."""
+    header = {**run[0], "started": started}
+    if policies is not None:
+        header["implementation"] = {**header["implementation"], "policies": policies}
+    return header, results or run[1]
+
+
+def later(few: list[PAIR]) -> list[PAIR]:
+    """Three runs of the liar over time, given out of order: the last fixes all but one case, and breaks one."""
+    results = list(few[1][1])
+    bad = [row for row in results if row.bad]
+    good = next(row for row in results if not row.bad)
+    fixed = [
+        replace(row, outcome="pass", reason="", rule="", rules=(), mismatch=None) if row in bad[1:] else row
+        for row in results
+    ]
+    fixed = [replace(row, outcome="crash", reason="gone") if row.id == good.id else row for row in fixed]
+    return [
+        at(few[1], "2026-03-01T00:00:00Z", results=fixed), at(few[1], "2026-01-01T00:00:00Z"),
+        at(few[1], "2026-01-11T00:00:00+01:00"),
+    ]  # fmt: skip
+
+
+def test_runs_over_time_are_a_trend(few: list[PAIR], tmp_path: Path) -> None:
+    runs = [few[0], *later(few)]
+    write_report(runs, cases_of(few[0]), tmp_path / "out")
+    data = written(tmp_path / "out")
+    (series,) = data["trends"]
+    keys = [run["key"] for run in data["runs"]]
+    assert [point["run"] for point in series["runs"]] == [keys[2], keys[3], keys[1]]
+    first, second, last = series["runs"]
+    assert "broken" not in first and (second["broken"], second["fixed"]) == ([], [])
+    bad = [row.id for row in few[1][1] if row.bad]
+    assert last["fixed"] == bad[1:] and len(last["broken"]) == 1
+    assert last["passed"] - second["passed"] == len(bad) - 2
+    text = (tmp_path / "out" / "trend.html").read_text("utf-8")
+    assert [int(x) for x in re.findall(r'<circle class="spark-dot" cx="(\d+)"', text)] == [4, 43, 236]
+    assert f"Fixed in liar 1 (py:liar.py:Liar) #1: {len(bad) - 1} cases" in text and "Broken in" in text
+    assert 'class="spark"' in (tmp_path / "out" / "index.html").read_text("utf-8")
+    assert broken_links(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("started", ["", "yesterday", 7, "9999-99-99", None])
+def test_a_run_that_tells_no_date_stands_last(few: list[PAIR], tmp_path: Path, started: object) -> None:
+    write_report([at(few[1], started), few[1]], cases_of(few[0]), tmp_path / "out")
+    (series,) = written(tmp_path / "out")["trends"]
+    assert [point["run"] for point in series["runs"]] == ["2-liar", "1-liar"]
+
+
+def test_one_run_is_no_trend(report: Path) -> None:
+    assert written(report)["trends"] == []
+    assert "was run more than once" in (report / "trend.html").read_text("utf-8")
+    assert "Over time" not in (report / "index.html").read_text("utf-8")
+
+
+def test_policies_of_one_implementation_are_columns_of_their_own(few: list[PAIR], tmp_path: Path) -> None:
+    shared = {"nan": "kept"}
+    floor, ceil = (at(few[1], "2026-01-01", policies={**shared, "scale": word}) for word in ("floor", "ceil"))
+    write_report([floor, few[0], ceil], cases_of(few[0]), tmp_path / "out")
+    data = written(tmp_path / "out")
+    assert [run["policy"] for run in data["runs"]] == ["[scale floor]", "", "[scale ceil]"]
+    assert [run["label"] for run in data["runs"]] == ["liar 1 [scale floor]", "reference 0.1.0", "liar 1 [scale ceil]"]
+    assert data["trends"] == []
+    text = (tmp_path / "out" / "index.html").read_text("utf-8")
+    assert '<th scope="colgroup" colspan="2">liar</th><th scope="colgroup" colspan="1">reference</th>' in text
+    order = re.findall(r'<th scope="col"><a href="implementation-(\d)', text)
+    assert ">[scale floor]</a></th>" in text
+    assert order == ["1", "3", "2"]
+    assert broken_links(tmp_path / "out") == []
+
+
+def marked(project: str, **outcomes: str) -> MarkedTests:
+    rows = tuple(RuleTest(project, f"tests/test_{name}.py::test_it", outcome) for name, outcome in outcomes.items())
+    return MarkedTests(project, {"VAL-7": rows, "QNT-5": rows[:1]})
+
+
+def test_tests_of_others_stand_at_their_rules(few: list[PAIR], tmp_path: Path) -> None:
+    files = [marked("theirs", one="passed", two="failed"), marked("theirs", one="passed"), marked(NAME, x="skipped")]
+    write_report(few, cases_of(few[0]), tmp_path / "out", tests=files)
+    data = written(tmp_path / "out")
+    assert [row["test"] for row in data["rules"]["QNT-5"]["tests"]] == [
+        "tests/test_x.py::test_it",
+        "tests/test_one.py::test_it",
+    ]
+    assert len(data["rules"]["VAL-7"]["tests"]) == 3 and data["rules"]["VAL-6"]["tests"] == []
+    page = (tmp_path / "out" / "rule-VAL-7.html").read_text("utf-8")
+    assert "tests/test_two.py::test_it" in page and "✗</span> failed" in page
+    assert "None of those that were given" in (tmp_path / "out" / "rule-VAL-6.html").read_text("utf-8")
+    assert "1 of 3 pass" in (tmp_path / "out" / "rules.html").read_text("utf-8")
+    assert broken_links(tmp_path / "out") == []
+    check_harmless(tmp_path / "out")
+
+
+def test_what_is_not_supported_is_told_by_reason_and_folded(few: list[PAIR], tmp_path: Path) -> None:
+    lacking = [
+        CaseResult(
+            row.id, "unsupported", f"value:{'ab'[n % 2]} {'is not among its capabilities' if n % 4 else 'not yet'}"
+        )
+        for n, row in enumerate(few[0][1])
+    ]
+    write_report([(few[1][0], lacking)], cases_of(few[0]), tmp_path / "out")
+    assert not list((tmp_path / "out").glob("case-*"))
+    text = (tmp_path / "out" / "implementation-1-liar.html").read_text("utf-8")
+    half = len(lacking) // 2
+    assert f"<summary><code>value:b</code>: {half} cases</summary>" in text and "and 1 other reason" in text
+    never = (tmp_path / "out" / "never-run.html").read_text("utf-8")
+    assert f"<code>value:b</code>: {half} cases" in never
+    assert broken_links(tmp_path / "out") == []
 
 
 # ---------------------------------------------------------------- the same bytes, and the folder
@@ -474,7 +593,7 @@ def test_tables_have_headings(report: Path) -> None:
 WIDTHS = {"desktop": (1300, 900), "phone": (390, 800)}
 #: One page of each kind.
 KINDS = (
-    "index", "rules", "agreement", "never-run", "implementation-1-reference", "implementation-2-liar", "HOSTILE",
+    "index", "rules", "trend", "agreement", "never-run", "implementation-1-reference", "implementation-2-liar", "HOSTILE",
     "format-q2s", "rule-QNT-5", "rule-VAL-7", "case-doc.blocks.two-by-two", "case-doc.packing.linear-order-of-eight",
     "case-doc.quantize.canonical-nan", "diff-1-reference-2-liar",
 )  # fmt: skip
@@ -483,27 +602,7 @@ KINDS = (
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Headless Chromium. Skipped where there is none, unless QUANTSPEC_BROWSER=required."""
-    missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
-    reason = f"{' and '.join(missing)} not installed (Debian: apt install chromium chromium-driver)" if missing else ""
-    if reason and os.environ.get("QUANTSPEC_BROWSER") != "required":
-        pytest.skip(reason)
-    assert not reason, reason
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(shutil.which("chromium"))
-    for flag in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
-    ):  # fmt: skip
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    try:
-        yield driver
-    finally:
-        driver.quit()
+    yield from chromium(tmp_path_factory.mktemp("chromium"))
 
 
 def opened(browser: Any, out: Path, page: str, width: str = "desktop") -> None:
@@ -526,6 +625,31 @@ def test_a_page_opens_fits_the_window_and_says_nothing_wrong(browser: Any, repor
     assert window > WIDTHS[width][0] - 20  # a scroll bar
     assert wide <= window, f"{page} is {wide} pixels wide in a window of {window}"
     assert browser.get_log("browser") == []
+
+
+@pytest.fixture(scope="module")
+def timed(few: list[PAIR], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of runs over time, under two policies, with tests of others."""
+    out = tmp_path_factory.mktemp("timed") / "out"
+    other = at(few[0], "2026-01-01", policies={"scale": "floor"})
+    runs = [*later(few), few[2], few[0], other]
+    write_report(runs, cases_of(few[0]), out, tests=[marked("theirs", one="passed", two="failed", three="skipped")])
+    return out
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("page", ["index", "trend", "rules", "rule-VAL-7", "never-run", "format-q2s"])
+def test_a_page_with_all_that_may_be_on_it_fits(browser: Any, timed: Path, page: str, width: str) -> None:
+    opened(browser, timed, page, width)
+    browser.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
+    wide, window = browser.execute_script(
+        "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
+    assert wide <= window, f"{page} is {wide} pixels wide in a window of {window}"
+    assert browser.get_log("browser") == []
+    folder = os.environ.get("QUANTSPEC_SHOTS")
+    if folder:
+        browser.save_screenshot(f"{folder}/{page}-{width}.png")
 
 
 def follow(browser: Any, selector: str) -> str:

@@ -287,6 +287,48 @@ BAD_FRAMES = {
 }
 
 
+def with_two(first: list[int], second: list[int], held: int) -> bytes:
+    """A frame of the bytes a and the words b at given offsets, over so many bytes."""
+    message = {"verb": "ok", "id": 1, "types": {"a": "u8", "b": "u32"}}
+    entries = {
+        "a": {"dtype": "U8", "shape": [first[1] - first[0]], "data_offsets": first},
+        "b": {"dtype": "U32", "shape": [(second[1] - second[0]) // 4], "data_offsets": second},
+    }
+    data = bytes(range(1, held + 1))
+    return framed({"__metadata__": {"msg": json.dumps(message)}, **entries}, data)
+
+
+BAD_FRAMES |= {
+    "two over the same bytes": with_two([0, 4], [0, 4], 8),
+    "two that overlap": with_two([0, 8], [4, 12], 20),
+    "a gap between two": with_two([0, 4], [8, 16], 12),
+    "a gap before the first": with_two([4, 8], [8, 16], 12),
+    "an empty one in the middle of another": with_two([2, 2], [0, 4], 4),
+    "an empty one beyond the end": with_two([8, 8], [0, 4], 4),
+    "bytes after the last": with_two([0, 4], [4, 8], 16),
+}
+
+
+@pytest.mark.parametrize("before", range(9))
+def test_tensors_that_lie_askew_are_read_right(before: int) -> None:
+    frame = with_two([0, before], [before, before + 8], before + 8)
+    data = bytes(range(1, before + 9))
+    words = struct.unpack("<2I", data[before:])
+    due = Ok({"a": Tensor("u8", (before,), tuple(data[:before])), "b": Tensor("u32", (2,), words)})
+    assert frames.read_answer(frame) == FRAMES.read_answer(io.BytesIO(frame)) == (1, due)
+
+
+def test_a_tensor_is_a_view_of_what_was_received() -> None:
+    big = np.arange(2**20, dtype=np.uint32)
+    frame = FRAMES.write_answer(1, Ok({"x": Bits("f32", big.shape, big)}))
+    tracemalloc.start()
+    try:
+        assert frames.read_whole(frame[8:]).tensors.keys() == {"x"}
+        assert tracemalloc.get_traced_memory()[1] < 1.1 * len(frame), "the bytes were copied beside the slice"
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("frame", BAD_FRAMES.values(), ids=BAD_FRAMES)
 def test_bad_frames(frame: bytes) -> None:
     for read in (frames.read_answer, frames.read_request, frames.read_identity):

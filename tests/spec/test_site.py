@@ -1,7 +1,6 @@
 """The site: built without a warning, no broken link, every rule within three clicks; and a real browser opens it from disk."""
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ import pytest
 from quantspec_conformance.records import rendered
 from quantspec_conformance.site.check import broken_links, links_of
 from quantspec_conformance.spec import rules
+
+from ..browser import chromium
 
 CLICKS = 3
 #: One page of each kind.
@@ -106,34 +107,10 @@ def test_every_anchor_is_the_id(site: Path) -> None:
 # ---------------------------------------------------------------- a browser
 
 
-def missing_browser() -> str:
-    found = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
-    return f"{' and '.join(found)} not installed (Debian: apt install chromium chromium-driver)" if found else ""
-
-
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Headless Chromium. Skipped where there is none, unless QUANTSPEC_BROWSER=required."""
-    reason = missing_browser()
-    if reason and os.environ.get("QUANTSPEC_BROWSER") != "required":
-        pytest.skip(reason)
-    assert not reason, reason
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(shutil.which("chromium"))
-    for flag in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
-    ):  # fmt: skip
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    try:
-        yield driver
-    finally:
-        driver.quit()
+    yield from chromium(tmp_path_factory.mktemp("chromium"))
 
 
 def opened(browser: Any, site: Path, page: str, width: str = "desktop") -> None:

@@ -1,6 +1,8 @@
 """An implementation in a process of its own, on either wire: started when it is first asked, started anew after a crash."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import NoReturn
 
@@ -16,11 +18,20 @@ RESTARTS = 20
 _MOMENT = 0.1  #: seconds for a process to end that sent half a message
 
 
+@dataclass(slots=True)
+class _Asked:
+    """A request without an answer, and its number once it was sent to the child that runs now."""
+
+    request: Request
+    number: int | None = None
+
+
 class ProcessImplementation:
     """A command that speaks the protocol on stdin and stdout. Close it, or use it as a context manager.
 
     `hello` and `handle` raise ImplementationError where no answer comes; the next request starts the command anew, at most
-    20 times. After a restart it must say that it is the same. `timeout` holds for each request, `hello_timeout` for a start.
+    20 times. After a restart it must say that it is the same. `post` and `collect` keep several requests in flight.
+    `timeout` holds for each request, `hello_timeout` for a start.
     """
 
     def __init__(
@@ -42,6 +53,7 @@ class ProcessImplementation:
         self._child: Child | None = None
         self._starts = 0
         self._number = 0
+        self._waiting: deque[_Asked] = deque()
 
     def hello(self, hello: Hello) -> Identity:
         """Start the command if it does not run, and who it says it is."""
@@ -55,26 +67,40 @@ class ProcessImplementation:
 
     def handle(self, request: Request) -> Answer:
         """The command's answer to one request."""
+        if self._waiting:
+            raise AssertionError("requests are in flight: their answers come first")
+        self.post(request)
+        return self.collect()
+
+    def post(self, request: Request) -> None:
+        """Ask without waiting. Requests go out when an answer is next waited for."""
+        self._waiting.append(_Asked(request))
+
+    def collect(self) -> Answer:
+        """The answer to the oldest request without one.
+
+        ImplementationError where none comes: that ends this request alone; those after it are sent again after the restart.
+        The time-out begins here, where the answer before has been taken.
+        """
+        asked = self._waiting.popleft()
         child = self._running()
-        self._number += 1
-        if child.wire is None:
-            raise AssertionError("a running child has a wire")
-        try:
-            parts = child.wire.parts(self._number, request)
-        except ProtocolError as error:
-            raise ImplementationError("error", f"the request cannot be sent: {error}") from None
-        early = child.pending()
-        if early is not None:
-            self._crashed(child, early, "before this request was sent, ")
-        child.send(*parts)
-        received = self._wait(child, self._timeout, f"to {request.op}")
-        if isinstance(received, tuple) and received[0] == self._number:
+        self._send(child, asked)
+        received = self._wait(child, self._timeout, f"to {asked.request.op}")
+        if isinstance(received, tuple) and received[0] == asked.number:
             return received[1]
-        self._crashed(child, received)
+        self._crashed(child, received, allowed=asked.number)
+
+    def forget(self) -> None:
+        """End the command where it still has something to answer: its answers would be taken for those to later requests."""
+        self._waiting.clear()
+        child = self._gone()
+        if child is not None:
+            child.kill()
 
     def close(self) -> None:
         """Stop the command: ask, wait two seconds, end it."""
-        child, self._child = self._child, None
+        self._waiting.clear()
+        child = self._gone()
         if child is not None:
             child.stop()
 
@@ -103,35 +129,63 @@ class ProcessImplementation:
         self._identity = identity
         return child
 
+    def _send(self, child: Child, first: _Asked) -> None:
+        """Send what the child has not got yet, the first and those that wait behind it."""
+        if child.wire is None:
+            raise AssertionError("a running child has a wire")
+        if first.number is None:
+            early = child.pending()
+            if early is not None:
+                self._crashed(child, early, "before this request was sent, ")
+        for asked in (first, *self._waiting):
+            if asked.number is not None:
+                continue
+            try:
+                parts = child.wire.parts(self._number + 1, asked.request)
+            except ProtocolError as error:
+                if asked is not first:
+                    return  # told when its turn comes
+                raise ImplementationError("error", f"the request cannot be sent: {error}") from None
+            self._number += 1
+            asked.number = self._number
+            child.send(*parts)
+
+    def _gone(self) -> Child | None:
+        """The child, which is ours no more: what it has not answered was sent to nobody."""
+        child, self._child = self._child, None
+        for asked in self._waiting:
+            asked.number = None
+        return child
+
     def _wait(self, child: Child, seconds: float, what: str) -> Received:
         """What comes next; a child that lets us wait too long, or that we leave, is ended."""
         try:
             return child.wait(seconds)
         except TimeoutError:
             self._lose(child, "timeout", f"no answer {what} for {seconds:g} s")
-        except BaseException:  # Ctrl-C: its answer would be taken for that to the next request
-            self._child = None
-            child.kill()
+        except BaseException:  # Ctrl-C: its answers would be taken for those to the next requests
+            self.forget()
             raise
 
-    def _crashed(self, child: Child, received: Received, when: str = "") -> NoReturn:
+    def _crashed(self, child: Child, received: Received, when: str = "", allowed: int | None = None) -> NoReturn:
         match received:
             case Ended(fault=""):
-                self._child = None
+                self._gone()
                 ended = child.end()
                 raise ImplementationError("crash", f"{when}the process ended: {ended}", child.stderr())
             case Ended():
-                self._child = None
+                self._gone()
                 ended = child.end(_MOMENT)
                 also = "" if ended == RUNNING else f"; the process ended: {ended}"
                 raise ImplementationError("crash", f"{when}{received.fault}{also}", child.stderr())
             case Identity():
                 message = "it said who it is without being asked"
             case (number, _):
-                message = f"it answered with id {number}; allowed: {self._number}, once"
+                due = f"{allowed}, once" if allowed is not None else "each id once, in the order of the requests"
+                message = f"it answered with id {number}; allowed: {due}"
         self._lose(child, "crash", f"{when}{message}")
 
     def _lose(self, child: Child, status: str, message: str) -> NoReturn:
-        self._child = None
+        self._gone()
         child.kill()
         raise ImplementationError(status, message, child.stderr())

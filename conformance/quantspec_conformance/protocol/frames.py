@@ -4,19 +4,17 @@ The blob's metadata has one key, `msg`: JSON with the verb, the id, the verb's f
 Its tensors are patterns, U8, U16, U32 or U64. Spaces at the end of the blob's header make the length a multiple of 8.
 """
 
-import json
-import re
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load
 
 from ..examples import DTYPES, Tensor
 from .bits import Bits, bits_of
 from .envelope import FIELDS, Envelope, Message, answer_of, envelope_of, introduction_of, request_of
-from .limits import BLOB, DEPTH, HEADER, PLAIN, TENSORS, StrayError, check_id, check_shape, check_text, excerpt
+from .jsontext import json_object, json_text
+from .limits import BLOB, HEADER, PLAIN, TENSORS, StrayError, check_id, check_shape, check_text, excerpt
 from .messages import Answer, Identity, ProtocolError, check_dtype, check_name
 
 __all__ = [
@@ -28,12 +26,21 @@ __all__ = [
 #: Safetensors dtype -> bytes of a pattern.
 _STORED = {"U8": 1, "U16": 2, "U32": 4, "U64": 8}
 _NAMES = {width: name for name, width in _STORED.items()}
-#: A string, or what is left of one without an end; possessive, so that a hostile header costs no more than its length.
-_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _ANNOUNCED = 8  #: bytes of a length
 
 Take = Callable[[int], bytes]
 Part = bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A tensor of a header: its name, dtype and shape, and its bytes among the data."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
 
 
 def identity_frame(identity: Identity) -> bytes:
@@ -102,8 +109,8 @@ def _frame(envelope: Envelope) -> list[Part]:
         header[name] = {"dtype": stored, "shape": list(array.shape), "data_offsets": [place, end]}
         parts.append(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
         place = end
-    header["__metadata__"] = {"msg": _text_of(_written(envelope))}
-    written = _text_of(header).encode()
+    header["__metadata__"] = {"msg": json_text(_written(envelope))}
+    written = json_text(header).encode()
     written += b" " * (-(len(written) + place) % 8)
     length = _ANNOUNCED + len(written) + place
     if len(written) > HEADER or length > BLOB:
@@ -127,25 +134,19 @@ def _written(envelope: Envelope) -> dict[str, Any]:
     return message
 
 
-def _text_of(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
 def read_whole(blob: bytes) -> Envelope:
-    """The parts of a blob that is here."""
-    size = _header_size(blob[:_ANNOUNCED], len(blob))
-    begin = _ANNOUNCED + size
-    envelope, types = _message(blob[_ANNOUNCED:begin], len(blob) - begin)
-    return _with_tensors(envelope, types, blob) if types else envelope
+    """The parts of a blob that is here; its tensors are views of it."""
+    begin = _ANNOUNCED + _header_size(blob[:_ANNOUNCED], len(blob))
+    envelope, places = _message(blob[_ANNOUNCED:begin], len(blob) - begin)
+    return _with_tensors(envelope, places, blob, begin)
 
 
 def read_blob(length: int, take: Take) -> Envelope:
     """The parts of a blob of checked length, its bytes taken piece by piece: data only after the header asked for them."""
-    announced = take(_ANNOUNCED)
-    written = take(_header_size(announced, length))
+    written = take(_header_size(take(_ANNOUNCED), length))
     left = length - _ANNOUNCED - len(written)
-    envelope, types = _message(written, left)
-    return _with_tensors(envelope, types, b"".join((announced, written, take(left)))) if types else envelope
+    envelope, places = _message(written, left)
+    return _with_tensors(envelope, places, take(left), 0)
 
 
 def _header_size(announced: bytes, length: int) -> int:
@@ -155,31 +156,46 @@ def _header_size(announced: bytes, length: int) -> int:
     return size
 
 
-def _message(written: bytes, held: int) -> tuple[Envelope, dict[str, str]]:
-    """The envelope of a header, without its tensors, and their dtypes; `held` bytes of data must be what they ask for."""
-    header = _json(written, "the header of a frame")
+def _message(written: bytes, held: int) -> tuple[Envelope, list[_Place]]:
+    """The envelope of a header, without its tensors, and their places; they must fill the `held` bytes of data."""
+    header = json_object(written, "the header of a frame")
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or set(metadata) != {"msg"} or not isinstance(metadata["msg"], str):
         raise ProtocolError("the metadata of a frame are not exactly the text `msg`")
-    message = _json(metadata["msg"].encode("utf-8", "surrogatepass"), "msg")
+    message = json_object(metadata["msg"].encode("utf-8", "surrogatepass"), "msg")
     types = _types(message, header)
-    claimed = sum(_claimed(name, entry, types[name]) for name, entry in header.items())
+    places = [_place(name, header[name], dtype) for name, dtype in types.items()]
+    _check_dense(places, held)
+    return _envelope(message), places
+
+
+def _check_dense(places: Sequence[_Place], held: int) -> None:
+    """Every byte of the data is that of one tensor: nothing overlaps, nothing is left over, nothing lies beyond."""
+    claimed = sum(place.end - place.start for place in places)
     if claimed != held:
         raise ProtocolError(f"the tensors of a frame have {claimed} bytes; it holds {held}")
-    return _envelope(message), types
+    end = 0
+    for place in sorted(places, key=lambda place: (place.start, place.end)):
+        if place.start != end:
+            wrong = "overlaps the one before it" if place.start < end else f"leaves a gap after byte {end}"
+            raise ProtocolError(f"{place.name} at bytes {place.start} to {place.end} of the data {wrong}")
+        end = place.end
 
 
-def _with_tensors(envelope: Envelope, types: Mapping[str, str], blob: bytes) -> Envelope:
-    try:
-        arrays = load(blob)
-        tensors: dict[str, Tensor] = {name: Bits.over(types[name], arrays[name].shape, arrays[name]) for name in types}
-    except (SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise ProtocolError(f"the frame is no safetensors blob: {str(error)[:200]}") from None
+def _with_tensors(envelope: Envelope, places: Sequence[_Place], memory: bytes, begin: int) -> Envelope:
+    """The envelope with its tensors as views of the memory, where the data begin at `begin`; numbers that lie askew are copied."""
+    tensors: dict[str, Tensor] = {}
+    for place in places:
+        width = DTYPES[place.dtype][1].itemsize
+        count = (place.end - place.start) // width
+        # from an empty buffer frombuffer takes nothing
+        stored = np.frombuffer(memory, f"<u{width}", count, begin + place.start) if count else np.empty(0, f"u{width}")
+        tensors[place.name] = Bits.over(place.dtype, place.shape, np.require(stored, f"u{width}", "A"))
     return Envelope(envelope.verb, envelope.id, envelope.fields, envelope.words, tensors)
 
 
-def _claimed(name: str, entry: Any, dtype: str) -> int:
-    """Bytes that a tensor of the header says it has."""
+def _place(name: str, entry: Any, dtype: str) -> _Place:
+    """Where a tensor of the header says it lies."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise ProtocolError(f"{name} has not exactly dtype, shape and data_offsets")
     width = _STORED.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
@@ -194,8 +210,8 @@ def _claimed(name: str, entry: Any, dtype: str) -> int:
     if not isinstance(offsets, list) or len(offsets) != 2 or any(type(o) is not int or o < 0 for o in offsets):
         raise ProtocolError(f"{name} has no two offsets")
     if offsets[1] - offsets[0] != count * width:
-        raise ProtocolError(f"{name} has offsets {offsets} for {count} patterns")
-    return count * width
+        raise ProtocolError(f"{name} has offsets {offsets} for {count} patterns of {width} bytes")
+    return _Place(name, dtype, tuple(entry["shape"]), offsets[0], offsets[1])
 
 
 def _types(message: Mapping[str, Any], header: Mapping[str, Any]) -> dict[str, str]:
@@ -230,34 +246,3 @@ def _texts(value: Any, what: str) -> dict[str, str]:
     if not isinstance(value, dict):
         raise ProtocolError(f"{what} is no object")
     return {name: check_text(text, name[:40]) for name, text in value.items()}
-
-
-def _json(raw: bytes, what: str) -> dict[str, Any]:
-    """A JSON object of bounded depth, without numbers that are no integers and without a name that stands twice."""
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        raise ProtocolError(f"{what} is no UTF-8: {excerpt(raw)}") from None
-    depth = 0
-    for bracket in re.findall(r"[\[\]{}]", _STRINGS.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        if depth > DEPTH:
-            raise ProtocolError(f"{what} has more than {DEPTH} brackets inside one another")
-    try:
-        value = json.loads(text, object_pairs_hook=_object, parse_float=_refused, parse_constant=_refused)
-    except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"{what} is no JSON: {str(error)[:100]}: {excerpt(raw)}") from None
-    if not isinstance(value, dict):
-        raise ProtocolError(f"{what} is no JSON object: {excerpt(raw)}")
-    return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name stands twice")
-    return found
-
-
-def _refused(text: str) -> NoReturn:
-    raise ValueError(f"{text[:20]} is no integer")

@@ -12,6 +12,7 @@ from ..examples import Tensor
 from ..protocol.messages import Answer, Failed, Known, Ok, Rejected, Unsupported
 from .blame import blame, usual_rule
 from .case import Case
+from .monotone import CODES, breaks, points
 from .outcome import CaseResult, SuiteMismatch, answer_digest
 
 __all__ = ["judge"]
@@ -88,6 +89,9 @@ def _compared(case: Case, answer: Ok, keep: int) -> CaseResult:
 
 def _failed(case: Case, answer: Ok, mismatch: SuiteMismatch, rule: str, rules: tuple[str, ...]) -> CaseResult:
     reason = mismatch.message or f"{mismatch.count} of {mismatch.total} entries of {mismatch.part} differ"
+    if mismatch.kind == "bits" and CODES.get(case.op) == mismatch.part:
+        found = (breaks(ordered) for ordered in points(case, answer.tensors[mismatch.part]))
+        reason += "".join(f"; {broken}" for broken in found if broken is not None)
     return CaseResult(
         case.id, "fail", reason, rule, rules or ((rule,) if rule else ()), mismatch, answer_digest(answer)
     )

@@ -1,6 +1,7 @@
 """What every part of the generator uses: places, plans, and cases made by asking the law."""
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from quantspec import TABLES, Scheme
 
+from ...draws import Draws
 from ...errors import DamagedError
 from ...examples import Tensor
 from ...families import FAMILIES, draw_codes, draw_scale_codes
@@ -37,6 +39,7 @@ __all__ = [
     "shape_text",
     "slug_of",
     "tensors",
+    "two",
     "typed",
     "with_refusals",
 ]  # fmt: skip
@@ -168,6 +171,11 @@ def typed(dtype: str, patterns: npt.ArrayLike, shape: Sequence[int] | None = Non
     )
 
 
+def two(exponent: int) -> float:
+    """The power of two, exactly: no power function is asked."""
+    return math.ldexp(1.0, exponent)
+
+
 def f32(patterns: npt.ArrayLike, shape: Sequence[int] | None = None) -> Tensor:
     """A tensor of binary32 patterns."""
     return typed("f32", patterns, shape)
@@ -178,11 +186,9 @@ def codes_of(codes: npt.ArrayLike, shape: Sequence[int] | None = None) -> Tensor
     return typed("u8", codes, shape)
 
 
-def rng_of(text: str) -> np.random.Generator:
-    """A generator whose stream is fixed by a text, a case's id as a rule."""
-    return np.random.Generator(
-        np.random.Philox(key=int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "little"))
-    )
+def rng_of(text: str) -> Draws:
+    """Draws whose stream is fixed by a text, a case's id as a rule."""
+    return Draws(np.random.Philox(key=int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "little")))
 
 
 def data_for(key: str, family: str, shape: Sequence[int], scheme: Scheme) -> Tensor:

@@ -22,6 +22,7 @@ from .common import (
     positives,
     scheme_request,
     slug_of,
+    two,
     typed,
     with_refusals,
 )
@@ -52,7 +53,7 @@ def _reports(scale: ScaleType) -> Iterator[Ask]:
         ("none", f"e2m1.native.b2-{scale.name}", bits32([[1, 2], [3, 4], [0, 0], [-1, 5]]), {}),
         ("two-levels", f"e2m1.native.b2-{scale.name}.t-ue4m3", above, {}),
         ("given", f"e2m1.native.b2-{scale.name}", above, {"scales": f32(bits32([3.0e38, 1, 2, 3.0e38]), (4, 1))}),
-        ("given-tensor", f"e2m1.native.b2-{scale.name}.t-f32", above, {"tensor_scale": f32(bits32(2.0**-20), ())}),
+        ("given-tensor", f"e2m1.native.b2-{scale.name}.t-f32", above, {"tensor_scale": f32(bits32(two(-20)), ())}),
     ):
         asked = given_ask(text, slug, "which scales saturated", "scale-overflow", x=f32(x, x.shape), **given)
         yield replace(asked, features=("report",))

@@ -50,7 +50,7 @@ def _asks(row: ValueFormat) -> Iterator[Ask]:
             after = "x1" * (len(shape) - 1 - axis)
             store = "native" if name == "alone" else f"packed_u32_{len(shape) - 1 - axis}"
             scheme = Scheme.parse(f"{row.name}.{store}.{levels.replace('b16', f'b16{after}')}")
-            around = rng_of(f"{tag}.{name}").standard_normal(shape, np.float32).view(np.uint32)
+            around = rng_of(f"{tag}.{name}").normal(shape).view(np.uint32)
             around[tuple(slice(i, i + BLOCK) if k == axis else slice(i, i + 1) for k, i in enumerate(origin))] = (
                 block.reshape(tuple(BLOCK if k == axis else 1 for k in range(len(shape))))
             )

@@ -103,7 +103,7 @@ def _rows(place: Place, rows: Sequence[dict[str, Any]]) -> Iterator[Ask]:
             x = data_for(key, family, shape, scheme)
             yield ask(scheme, slug, f"{family} data of {shape}", {"x": x}, *FAMILY_BUGS[family], *partial)
         else:
-            to = ("f32", "f16", "bf16")[int(np.sum([ord(c) for c in key])) % 3]
+            to = ("f32", "f16", "bf16")[sum(map(ord, key)) % 3]
             given = drawn(key, scheme, shape)
             bugs = ("block-index", "decode-order", *partial)
             yield ask(scheme, f"{slug}-{to}", f"drawn codes and scales of {shape}, to {to}", given, *bugs, to=to)

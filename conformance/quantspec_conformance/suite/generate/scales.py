@@ -19,6 +19,7 @@ from .common import (
     bits32,
     changed,
     f32,
+    two,
     typed,
     with_refusals,
 )
@@ -94,7 +95,7 @@ def _special_codes(row: ScaleType) -> list[int]:
 
 def _encode_first(row: ScaleType, place: Place) -> Iterator[Case]:
     numbers = bits32(
-        [0, 1, 3, 0.75, 1.5, 448, 449, 464, 65504, 65520, 65536, 2.0**-9, 2.0**-24, 2.0**-127, 2.0**-149, 2.0**127]
+        [0, 1, 3, 0.75, 1.5, 448, 449, 464, 65504, 65520, 65536, two(-9), two(-24), two(-127), two(-149), two(127)]
     )
     for rounding in ("up", "nearest"):
         yield from accepted(
@@ -168,7 +169,7 @@ def _thresholds(row: ScaleType, rounding: str, codes: npt.NDArray[np.uint64]) ->
     nexts = code_bits(np.minimum(codes + np.uint64(1), np.uint64(row.largest_code)), row)
     middle = (values.view(np.float32).astype(np.float64) + nexts.view(np.float32)) / 2
     exact = middle.astype(np.float32).astype(np.float64) == middle
-    tops = [448, 456, 464, 480, 65504, 65512, 65520, 65536, 2.0**127, 1.5 * 2.0**127, 2.0**-127, 2.0**-128, 2.0**-149]
+    tops = [448, 456, 464, 480, 65504, 65512, 65520, 65536, two(127), 1.5 * two(127), two(-127), two(-128), two(-149)]
     ends = around(bits32(tops), 2)
     exponents = np.array([e << 23 | m for e in range(255) for m in (0, 1, 0x400000, 0x400001, 0x7FFFFF)], np.uint32)
     nans = np.array([*NANS, 0x7F800000, 0x7F7FFFFF], np.uint32)

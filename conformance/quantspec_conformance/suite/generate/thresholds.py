@@ -93,7 +93,7 @@ def class_pairs(row: ValueFormat) -> Iterator[Ask]:
 
 def positions(row: ValueFormat) -> Iterator[Ask]:
     """The largest element at every place of whole and partial blocks, of either sign."""
-    x = rng_of(f"positions.{row.name}").uniform(-1, 1, (37, 37)).astype(np.float32)
+    x = (2 * rng_of(f"positions.{row.name}").random((37, 37)) - 1).astype(np.float32)  # exact, then rounded once
     x[np.arange(37), np.arange(37)] = 50 * np.where(np.arange(37) % 2 == 0, 1, -1)
     for levels in ("b16-ue8m0", "b5x3-f16"):
         scheme = Scheme.parse(f"{row.name}.native.{levels}")

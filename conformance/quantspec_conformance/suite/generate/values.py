@@ -71,6 +71,12 @@ def illegal_bytes(row: ValueFormat, table: Table | None = None) -> list[int]:
     return sorted(found - legal)
 
 
+def evenly(count: int, most: int) -> npt.NDArray[np.int64]:
+    """Places among so many, both ends with them, at most `most`, as far apart as whole numbers allow."""
+    chosen = min(count, most)
+    return np.arange(chosen, dtype=np.int64) * (count - 1) // max(chosen - 1, 1)
+
+
 def finite_numbers(row: ValueFormat) -> Bits:
     """Patterns of the distinct finite numbers that encode can give, ascending; one zero."""
     numbers = DECODED[row.name][legal_codes(row)]
@@ -117,8 +123,8 @@ def _ask(row: ValueFormat, slug: str, title: str, name: str, tensor: Tensor, *bu
 
 def _encode_first(row: ValueFormat, place: Place) -> Iterator[Case]:
     numbers = finite_numbers(row)
-    few = numbers[np.linspace(0, len(numbers) - 1, min(len(numbers), 12)).astype(int)]
-    ties = midpoints(row)[np.linspace(0, len(numbers) - 2, min(len(numbers) - 1, 8)).astype(int)]
+    few = numbers[evenly(len(numbers), 12)]
+    ties = midpoints(row)[evenly(len(numbers) - 1, 8)]
     half = typed("f16", [0x3C00, 0xBE00, 0x0001, 0x7BFF, 0x8000, 0x7C00, 0xFE00])
     brain = typed("bf16", [0x3F80, 0xBFC0, 0x0001, 0x7F7F, 0x8000, 0x7F80, 0xFFC0])
     yield from accepted(
