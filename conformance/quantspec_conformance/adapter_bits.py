@@ -4,16 +4,16 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from quantspec.scales import SCALES
 from quantspec.values import VALUES
 
 from .adapter_talk import hint_of_bytes
+from .capabilities import strange_names
 from .examples import Tensor
 from .findings import Finding
 from .implementations.errors import ImplementationError
 from .implementations.gate import echo_gate
 from .implementations.law import tell
-from .protocol.messages import OPERATIONS, Answer, Failed, Hello, Identity, Implementation, Ok, Request, Unsupported
+from .protocol.messages import Answer, Failed, Hello, Identity, Implementation, Ok, Request, Unsupported
 from .shelltext import line_of
 from .suite.case import Case, features_of, lacking
 from .suite.outcome import CaseResult, answer_digest
@@ -33,7 +33,6 @@ _BIG = 2**18  #: elements: 1 MiB as f32
 _STDERR = 8  #: last lines of it that are shown
 _TWICE = 24  #: cases asked twice
 _ECHO = Request("echo", {}, {"x": Tensor("f32", (6,), PROBES[:6])})
-_NAMED = {"ops": OPERATIONS, "values": tuple(VALUES), "scales": tuple(SCALES)}
 _WANTED = ("version", "language", "ops")
 
 
@@ -129,12 +128,8 @@ def _hint_of_break(status: str, text: str, case_id: str, address: str) -> str:
 
 def _identity(name: str, subject: _Subject) -> list[Finding]:
     identity = subject.identity
-    found: list[Finding] = []
-    for attribute, allowed in _NAMED.items():
-        strange = [item for item in getattr(identity, attribute) if item not in allowed]
-        if strange:
-            text = f"{attribute} lists {strange[0]!r}; allowed: {', '.join(allowed)}"
-            found.append(Finding(name, "bad", text, "a name that is none is never asked for"))
+    hint = "a name that is none is never asked for"
+    found = [Finding(name, "bad", text, hint) for text in strange_names(identity)]
     missing = [attribute for attribute in _WANTED if not getattr(identity, attribute)]
     if missing:
         hint = (

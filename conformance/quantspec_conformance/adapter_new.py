@@ -6,7 +6,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from .errors import UsageError
-from .outside import printable
+from .outside import printable, reason_of
 
 __all__ = ["LANGUAGES", "new_adapter", "next_steps"]
 
@@ -48,7 +48,7 @@ def new_adapter(language: str, folder: Path) -> list[Path]:
             with target.open("xb") as file:
                 file.write(_named(source, name).read_bytes())
     except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror}") from None
+        raise UsageError(f"{folder} cannot be written: {reason_of(error)}") from None
     return targets
 
 

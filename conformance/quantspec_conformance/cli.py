@@ -23,13 +23,14 @@ import quantspec
 from . import suitecli
 from .errors import DeviceError, UsageError
 from .guard import guarded
+from .options import FILE
+from .outside import reason_of
 
 __all__ = ["main"]
 
 SEED = click.IntRange(0, 2**63 - 1)
 FIRST = click.IntRange(0, 1000)
 SECONDS = click.FloatRange(0.1)
-FILE = click.Path(path_type=Path)
 
 #: Options of `run` that only the matrix has, and those that only the suite has with their defaults.
 MATRIX_ONLY = {
@@ -61,7 +62,8 @@ a conformance run, and says so. So is any other part of the matrix, and any
 build with options.
 
 Without --device every device of every runtime found is run, each in a process
-of its own. A device is named as `quantspec devices` lists it, or by a part of
+of its own. A crash is the outcome of its case, and the device is started again
+for the next one; after five crashes, or a hang, it is out. A device is named as `quantspec devices` lists it, or by a part of
 its name; `reference` is the law itself, `py:FILE.py:CLASS` an adapter.
 """
 
@@ -153,9 +155,26 @@ def run(**options: Any) -> None:
 
 @main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--check", is_flag=True, help="Run the suite on every runtime and hostile build, and compile offline.")
+@click.option("--quick/--full", default=True, help="With --check: a part of the suite, or the whole.  [default: quick]")
+@click.option("--only", multiple=True, metavar="NAME", help="With --check: these rows, by a glob; repeatable.")
+@click.option("--strict", is_flag=True, help="With --check: what is not installed is a failure.")
+@click.option("--prepare", is_flag=True, help="Fetch runtimes and compilers that only --check uses; no root needed.")
 @guarded
-def devices(as_json: bool) -> None:
-    """List the devices found: what each promises, and what its self-test measured."""
+def devices(as_json: bool, check: bool, quick: bool, only: tuple[str, ...], strict: bool, prepare: bool) -> None:
+    """List the devices found: what each promises, and what its self-test measured.
+
+    --check runs each row in processes of its own: runtimes of pip and of Debian, builds that play a device which flushes
+    subnormals or divides badly, every kernel under Oclgrind, and compilers for SPIR-V, AMD and NVIDIA. What crashes is a
+    row, and what is not installed is listed with how to install it; exit codes 0, 1, and 3 where no runtime is there.
+    """
+    if check or prepare:
+        from .runtimecheck.check import check_command, prepare_command
+
+        code = prepare_command() if prepare else 0
+        sys.exit(check_command(quick=quick, only=only, as_json=as_json, strict=strict) if check else code)
+    if only or strict or not quick:
+        raise UsageError("--only, --strict and --full go with --check")
     from .devices import INSTALL, print_devices, survey
     from .report import console
 
@@ -265,7 +284,7 @@ def vectors_doc(write: bool, reviewed: tuple[str, ...], retire: tuple[tuple[str,
             path.parent.mkdir(exist_ok=True)
             path.write_text(doccases.text_of(content), "utf-8", newline="\n")
         except OSError as error:
-            raise UsageError(f"{str(path)!r} cannot be written: {error.strerror}") from None
+            raise UsageError(f"{str(path)!r} cannot be written: {reason_of(error)}") from None
         click.echo(f"{len(content['cases'])} cases, {len(content['retired'])} retired, written to {path}")
     found = doccases.load()
     problems = doccases.differences(found)
@@ -304,7 +323,7 @@ def vectors_suites(write: bool, out: Path | None, levels: tuple[int, ...], retir
         root.mkdir(parents=True, exist_ok=True)
         changed = write_suites(root, levels or SHIPPED, retire=dict(retire))
     except OSError as error:
-        raise UsageError(f"{str(root)!r} cannot be written: {error.strerror}") from None
+        raise UsageError(f"{str(root)!r} cannot be written: {reason_of(error)}") from None
     click.echo(f"{len(changed)} files changed in {root}")
 
 

@@ -58,13 +58,13 @@ def apart(difference: Difference, part: str, scheme: Scheme | None, dtype: str) 
     if scheme is not None and part.partition("_")[0] == "codes" and dtype == "u8":
         return codes_apart(difference, scheme)
     if scale is not None:
-        return _floats_apart(difference, scale)
+        return _floats_apart(difference, scale, f"{dtype} value" if dtype in FLOATS else "code")
     changed = hexadecimal(difference.expected ^ difference.actual, width_of(part, scheme, dtype))
     return f"they differ in the bits {changed}"
 
 
-def _floats_apart(difference: Difference, scale: ScaleType) -> str:
-    """Steps on the grid of the type; a NaN has no place on it."""
+def _floats_apart(difference: Difference, scale: ScaleType, unit: str) -> str:
+    """Steps on the grid of the type; a NaN has no place on it. Patterns of a float are values, those of a scale codes."""
     places = []
     for code in (difference.expected, difference.actual):
         magnitude = code & scale.magnitude_mask
@@ -72,4 +72,4 @@ def _floats_apart(difference: Difference, scale: ScaleType) -> str:
             return ""
         places.append(-magnitude if code & scale.sign_bit else magnitude)
     steps = abs(places[0] - places[1])
-    return f"{steps} code{'s' if steps != 1 else ''} apart" if steps else "the sign of zero differs"
+    return f"{steps} {unit}{'s' if steps != 1 else ''} apart" if steps else "the sign of zero differs"

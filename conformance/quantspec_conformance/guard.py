@@ -15,7 +15,7 @@ import click
 import quantspec
 
 from .errors import HarnessError, UsageError
-from .outside import printable
+from .outside import printable, reason_of
 
 __all__ = ["guarded"]
 
@@ -41,7 +41,7 @@ def _unwritable(error: OSError) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if error.errno == errno.EPIPE:
         sys.exit(READER_LEFT)
-    _fail(UsageError(f"cannot write the report: {error.strerror}"))
+    _fail(UsageError(f"cannot write the report: {reason_of(error)}"))
 
 
 def _end_on_sigterm() -> None:

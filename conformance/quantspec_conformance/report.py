@@ -202,6 +202,10 @@ def _print_totals(out: Console, device: DeviceResult) -> None:
     out.print()
     if rules:
         out.print(f"refused by {rules}")
+    if device.restarts:
+        again = f"{device.restarts} time{'s' * (device.restarts > 1)}"
+        out.print(Text(f"{device.label} crashed, and was started again {again}", style="yellow"), soft_wrap=True)
     if device.ended:
-        out.print(Text(f"{device.label} did not reach the end: {device.ended}", style="bold red"))
-    out.print(Text(f"{device.label}: {totals}: {verdict}", style="green" if device.as_expected else "bold red"))
+        out.print(Text(f"{device.label} did not reach the end: {device.ended}", style="bold red"), soft_wrap=True)
+    style = "green" if device.as_expected else "bold red"
+    out.print(Text(f"{device.label}: {totals}: {verdict}", style=style), soft_wrap=True)

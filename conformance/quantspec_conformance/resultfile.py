@@ -9,7 +9,7 @@ from typing import Any
 
 from .compare import OUTCOMES
 from .errors import DamagedError, UsageError
-from .outside import kind_of
+from .outside import kind_of, reason_of
 from .results import DeviceResult
 
 __all__ = ["check_writable", "device_json", "run_schema", "write_json"]
@@ -31,6 +31,7 @@ def device_json(device: DeviceResult) -> dict[str, Any]:
         "label": device.label,
         "identity": device.identity,
         "as_expected": device.as_expected,
+        "restarts": device.restarts,
         "ended": device.ended,
         "unusable": device.unusable,
         "totals": device.totals,
@@ -47,12 +48,14 @@ def device_json(device: DeviceResult) -> dict[str, Any]:
 def check_writable(path: Path) -> Path:
     """The file to write, behind symbolic links. UsageError for what cannot be written, before the run and not after it."""
     shown = f"--json {str(path)!r}"
+    if str(path) == "-":  # elsewhere that is stdout; here the report goes there
+        raise UsageError(f"{shown} is no file: stdout has the report; allowed: a regular file, or a new one")
     try:
         kind = kind_of(path.stat().st_mode)  # of the path as given: behind /dev/stdout lies a name that no file has
     except FileNotFoundError:
         kind = None
     except (OSError, ValueError) as error:
-        raise UsageError(f"{shown} cannot be written: {_reason(error)}") from None
+        raise UsageError(f"{shown} cannot be written: {reason_of(error)}") from None
     if kind is not None:
         raise UsageError(f"{shown} is {kind}; allowed: a regular file, or a new one")
     try:
@@ -63,12 +66,8 @@ def check_writable(path: Path) -> Path:
         os.close(handle)
         Path(name).unlink()
     except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError
-        raise UsageError(f"{shown}: the folder cannot be written: {_reason(error)}") from None
+        raise UsageError(f"{shown}: the folder cannot be written: {reason_of(error)}") from None
     return target
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _temporary(path: Path) -> tuple[int, str]:
@@ -83,7 +82,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     try:
         _write(path, content)
     except OSError as error:
-        raise UsageError(f"--json: {str(path)!r} cannot be written: {_reason(error)}") from None
+        raise UsageError(f"--json: {str(path)!r} cannot be written: {reason_of(error)}") from None
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

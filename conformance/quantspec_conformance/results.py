@@ -22,6 +22,7 @@ class DeviceResult:
     refusal_rules: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)  #: failures by `step part`
+    restarts: int = 0  #: how often its process was started again after a crash
     ended: str = ""  #: why the device did not reach the end
     unusable: str = ""  #: why it could not be opened
 
@@ -40,7 +41,9 @@ class DeviceResult:
     @property
     def as_expected(self) -> bool:
         """True where every case ran and passed, or was refused on both sides."""
-        return not self.unusable and not self.ended and all(outcome in EXPECTED for outcome in self.totals)
+        return not (self.unusable or self.ended or self.restarts) and all(
+            outcome in EXPECTED for outcome in self.totals
+        )
 
 
 @dataclass(slots=True)

@@ -3,16 +3,17 @@
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from . import doccases
-from .citations import Citation, citations
+from .citations import PACKAGES, Citation, citations, package_folder
 from .errors import UsageError
 from .explain import reflowed
 from .records import Deviation, decisions, deviations, rendered
-from .spec import AREAS, CHAPTERS, RULE_ID, Rule, rules
+from .spec import AREAS, CHAPTERS, RULE_ID, Rule, rules, spec_root
 
-__all__ = ["cases_of", "decisions_of", "deviations_of", "find", "record", "show", "source_of"]
+__all__ = ["cases_of", "decisions_of", "deviations_of", "find", "place_of", "record", "show", "source_of", "spec_place"]
 
 _WORD_BREAK = re.compile(r"\s+")
 
@@ -38,6 +39,23 @@ def source_of(rule_id: str, package: str) -> list[Citation]:
     rows = [row for row in citations().get(rule_id, ()) if row.package == package]
     executed = [row for row in rows if row.executed] or rows
     return list({(row.file, row.function): row for row in reversed(executed)}.values())[::-1]
+
+
+def place_of(row: Citation, folder: Path | None = None) -> str:
+    """File and line of a citation: in the checkout, or below the folder that packages are installed into.
+
+    `folder` is that of the package (for tests).
+    """
+    folder = package_folder(row.package) if folder is None else folder
+    checkout = folder is not None and folder.parent.name == PACKAGES[row.package]
+    return row.place if checkout else f"{row.package}/{row.file}:{row.line}"
+
+
+def spec_place(root: Path | None = None) -> str:
+    """Where the pages of the spec lie: in the checkout, or below the folder that packages are installed into."""
+    root = spec_root() if root is None else root
+    installed = root.parent.name == "quantspec_conformance"
+    return f"{root.parent.name}/{root.name}" if installed else root.name
 
 
 def find(words: Sequence[str], *, level: str | None = None) -> list[Rule]:
@@ -91,9 +109,9 @@ def record(rule: Rule) -> dict[str, Any]:
         "changed": list(rule.changed),
         "digest": rule.digest,
         "page": None if page is None else f"{page[0]}.md#{rule.id}",
-        "reference": [row.place for row in source_of(rule.id, "quantspec")],
-        "kernels": [row.place for row in source_of(rule.id, "quantspec_cl")],
-        "harness": [row.place for row in source_of(rule.id, "quantspec_conformance") if row.executed],
+        "reference": [place_of(row) for row in source_of(rule.id, "quantspec")],
+        "kernels": [place_of(row) for row in source_of(rule.id, "quantspec_cl")],
+        "harness": [place_of(row) for row in source_of(rule.id, "quantspec_conformance") if row.executed],
         "cases": [case["id"] for case in cases_of(rule.id)],
         "decisions": [file for file, _ in decisions_of(rule.id)],
         "deviations": [
@@ -123,20 +141,22 @@ def show(rule: Rule, width: int) -> Iterator[str]:
     if rule.testable != "yes":
         yield f"testable   {rule.testable}"
     if page is not None:
-        yield f"page       spec/{page[0]}.md#{rule.id}"
+        yield f"page       {spec_place()}/{page[0]}.md#{rule.id}"
     for name, package in (
         ("reference", "quantspec"),
         ("kernels", "quantspec_cl"),
         ("harness", "quantspec_conformance"),
     ):
         rows = [row for row in source_of(rule.id, package) if package != "quantspec_conformance" or row.executed]
-        yield from _listed(name, [f"{row.place}  {row.function}".rstrip() for row in rows], 6)
+        yield from _listed(name, [f"{place_of(row)}  {row.function}".rstrip() for row in rows], 6)
     cases = [f"{case['id']}  {case['title']}" for case in cases_of(rule.id) if rule.id in case["shows"]]
     yield from _listed("cases", cases, 12)
     others = sum(rule.id not in case["shows"] for case in cases_of(rule.id))
     if others:
         yield f"           and {others} more that it takes part in"
-    yield from _listed("decided", [f"spec/decisions/{file}  {title[5:]}" for file, title in decisions_of(rule.id)], 12)
+    yield from _listed(
+        "decided", [f"{spec_place()}/decisions/{file}  {title[5:]}" for file, title in decisions_of(rule.id)], 12
+    )
     dissent = [f"{row.stack}: {row.what} [{row.evidence}: {row.source}]" for row in deviations_of(rule.id)]
     yield from _listed("differs", dissent, 40)
 

@@ -1,17 +1,16 @@
 """The run: the reference here, every device in a process of its own, the same batches for all of them.
 
-The reference computes a batch once; devices may be a few batches apart. A device that crashes or hangs is out, with the
-case that was running; the others go on.
+The reference computes a batch once; devices may be a few batches apart. A crash is the outcome of the case that was running:
+the device is started again and goes on with the next one, a few times. A device that hangs is out; the others go on.
 """
 
 import queue
 import signal
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -23,9 +22,10 @@ from .chain import Broken, Refused, Result, perform
 from .compare import EXPECTED, Mismatch, Outcome, compare
 from .errors import DamagedError
 from .failure import Failure, explain_failure
-from .messages import message_of, result_of, results_of
+from .messages import result_of, results_of
 from .process import Closed, Inbox, Worker
 from .results import DeviceResult, RunResult
+from .seat import CRASHES, Job, Seat
 from .targets import Target
 from .wire import WireError
 
@@ -48,34 +48,6 @@ class Options:
     repro: Sequence[str] = ()
 
 
-@dataclass(slots=True)
-class _Job:
-    """A batch in flight, with what the reference says."""
-
-    number: int
-    batch: Batch
-    expected: list[dict[str, Result]]
-    written: list[dict[str, Any]]  #: the same as messages
-
-
-@dataclass(slots=True)
-class _Seat:
-    """A device in the run: its worker, its jobs in flight and how far the first of them is."""
-
-    target: Target
-    result: DeviceResult
-    worker: Worker
-    jobs: deque[_Job] = field(default_factory=deque)
-    answered: int = 0
-    since: float = field(default_factory=time.monotonic)
-    ready: bool = False
-    live: bool = True
-
-    def awaits(self, number: int) -> bool:
-        """True where the next answer belongs to the batch of this number."""
-        return bool(self.jobs) and self.jobs[0].number == number
-
-
 class _Run:
     def __init__(self, targets: Sequence[Target], options: Options, on_case: Callable[[int], None]) -> None:
         self.options = options
@@ -85,13 +57,12 @@ class _Run:
         self.stopped = False
         self.seats = [self._seat(target) for target in targets]
 
-    def _seat(self, target: Target) -> _Seat:
-        worker = Worker(self.inbox, target.variables)
-        worker.send({"op": "hello", "device": target.address, "build_options": list(self.options.build_options)})
-        return _Seat(target, DeviceResult(target.label), worker)
+    def _seat(self, target: Target) -> Seat:
+        hello = {"op": "hello", "device": target.address, "build_options": list(self.options.build_options)}
+        return Seat(target, self.inbox, hello, DeviceResult(target.label))
 
     @property
-    def live(self) -> list[_Seat]:
+    def live(self) -> list[Seat]:
         return [seat for seat in self.seats if seat.live]
 
     def greet(self) -> None:
@@ -103,14 +74,10 @@ class _Run:
         """Compute the reference side of a batch and hand it to every device; wait while one is too far behind."""
         expected = _expected(batch)
         known: dict[int, list[Any]] = {}
-        job = _Job(self.number, batch, expected, [result_of(results, known) for results in expected])
-        message = message_of(batch, self.number)
+        job = Job(self.number, batch, expected, [result_of(results, known) for results in expected])
         self.number += 1
         for seat in self.live:
-            if not seat.jobs:
-                seat.since = time.monotonic()
-            seat.jobs.append(job)
-            seat.worker.send(message)
+            seat.take(job)
         self._pump(0)
         while any(len(seat.jobs) >= WINDOW for seat in self.live) and not self.stopped:
             self._pump(0.1)
@@ -130,7 +97,7 @@ class _Run:
             else:
                 seat.worker.stop()
 
-    def not_run(self, seat: _Seat, schemes: Iterable[Scheme]) -> None:
+    def not_run(self, seat: Seat, schemes: Iterable[Scheme]) -> None:
         """Count cases that a device did not get to; one that never opened has none."""
         for scheme in schemes if not seat.result.unusable else ():
             seat.result.record(scheme.text, "notrun")
@@ -149,45 +116,41 @@ class _Run:
         for seat in self.live:
             limit = self.options.timeout if seat.ready else max(HELLO_SECONDS, self.options.timeout)
             if (seat.jobs or not seat.ready) and now - seat.since > limit:
-                self._lost(seat, "timeout", f"no answer for {limit:.0f} s")
+                self._out(seat, "timeout", f"no answer for {limit:.0f} s", said=True)
 
     def _take(self, worker: Worker, message: dict[str, Any] | Closed) -> None:
-        seat = next(seat for seat in self.seats if seat.worker is worker)
-        if not seat.live:
+        seat = next((seat for seat in self.live if seat.worker is worker), None)
+        if seat is None:  # of a worker that was given up
             return
         seat.since = time.monotonic()
         match message:
             case Closed():
-                self._lost(seat, "crash", message.fault or f"the process ended: {worker.ended()}")
+                self._crashed(seat, message.fault or f"the process ended: {worker.ended()}")
             case {"op": "hello", "identity": dict(identity)} if not seat.ready:
-                seat.ready, seat.result.identity = True, identity
+                seat.ready, seat.result.identity = True, seat.result.identity or identity
             case {"op": "unusable", "error": error, "message": text} if not seat.ready:
-                seat.live, seat.ready = False, True
-                seat.result.unusable = f"{error}: {text}"
+                self._out(seat, "crash", f"{error}: {text}")
             case {"op": "result", "id": int(number), "scheme": seat.answered, "steps": dict(steps)} if seat.awaits(
                 number
             ):
                 self._answered(seat, steps)
             case _:
-                self._lost(seat, "crash", f"an answer that was not asked for: {str(message)[:200]}")
+                self._crashed(seat, f"an answer that was not asked for: {str(message)[:200]}")
 
-    def _answered(self, seat: _Seat, answer: dict[str, Any]) -> None:
+    def _answered(self, seat: Seat, answer: dict[str, Any]) -> None:
         """Compare the next case of a device with the reference; an answer equal to the letter needs no decoding."""
         job, plan = seat.jobs[0], seat.jobs[0].batch.plan
         scheme, expected = plan.schemes[seat.answered], job.expected[seat.answered]
         try:
             actual = expected if answer == job.written[seat.answered] else results_of(answer)
         except (WireError, KeyError, TypeError, ValueError) as error:
-            self._lost(seat, "crash", f"an answer that is no message: {type(error).__name__}: {error}")
+            self._crashed(seat, f"an answer that is no message: {type(error).__name__}: {error}")
             return
         outcome = compare(expected, actual, scheme, plan.shape, keep=max(self.options.first, 1))
         self._record(seat, job.batch, scheme, outcome)
-        seat.answered += 1
-        if seat.answered == len(plan.schemes):
-            seat.jobs.popleft()
-            seat.answered = 0
+        seat.step()
 
-    def _record(self, seat: _Seat, batch: Batch, scheme: Scheme, outcome: Outcome) -> None:
+    def _record(self, seat: Seat, batch: Batch, scheme: Scheme, outcome: Outcome) -> None:
         result = seat.result
         result.record(scheme.text, outcome.status)
         self.on_case(1)
@@ -197,32 +160,51 @@ class _Run:
             return
         mismatch = outcome.mismatch
         result.families[batch.plan.family or "refused"] += 1
-        result.failed[f"{mismatch.step} {mismatch.part}".strip() if mismatch else outcome.status] += 1
+        where = f"{mismatch.step} {mismatch.part}".strip() if mismatch else ""
+        result.failed[where or outcome.status] += 1
         if len(result.failures) < FAILURES_KEPT:
             result.failures.append(self._explained(seat, batch, scheme, outcome))
 
-    def _explained(self, seat: _Seat, batch: Batch, scheme: Scheme, outcome: Outcome) -> Failure:
+    def _explained(self, seat: Seat, batch: Batch, scheme: Scheme, outcome: Outcome) -> Failure:
         return explain_failure(batch, scheme, outcome, seat.target.label, self.options.seed, self.options.repro)
 
-    def _lost(self, seat: _Seat, status: str, message: str) -> None:
-        """A device that crashed or hangs is out: the running case has that outcome, its other cases were not run."""
-        seat.live = False
+    def _crashed(self, seat: Seat, message: str) -> None:
+        """The running case has that outcome; the device is started again for the next one, unless it crashed too often."""
+        if not seat.ready or seat.crashes + 1 >= CRASHES:
+            seat.crashes += seat.ready
+            often = f" (crash {seat.crashes} of at most {CRASHES})" if seat.ready else ""
+            self._out(seat, "crash", f"{message}{often}", said=True)
+            return
+        seat.crashes += 1
+        seat.result.restarts += 1
         seat.worker.kill()
-        noise = ("Extension modules", "<frozen runpy>")
-        said = [line for line in seat.worker.stderr().splitlines() if line and not any(word in line for word in noise)]
-        tail = "\n".join(said[-16:])
-        full = f"{message}\n{tail}" if tail else message
-        if not seat.ready:
+        self._failed(seat, "crash", _with(message, seat.said()))
+        seat.restart()
+
+    def _out(self, seat: Seat, status: str, message: str, *, said: bool = False) -> None:
+        """A device that hangs, crashes too often or cannot be opened is out; its other cases were not run."""
+        seat.leave()
+        full = _with(message, seat.said()) if said else message
+        if not seat.greeted:
             seat.result.unusable = full
+        elif not seat.ready:
+            seat.result.ended = f"{status}: it could not be started again: {full}"
+        else:
+            seat.result.ended = f"{status}: {message}"
+            self._failed(seat, status, full)
+
+    def _failed(self, seat: Seat, status: str, message: str) -> None:
+        """The case that a device is at, if any, was ended by this."""
+        if seat.running is None:
             return
-        seat.result.ended = f"{status}: {message}"
-        if not seat.jobs:
-            return
-        batch = seat.jobs[0].batch
-        running = batch.plan.schemes[seat.answered]
-        outcome = Outcome("timeout" if status == "timeout" else "crash", Mismatch("", "", "error", full))
-        self._record(seat, batch, running, outcome)
-        seat.answered += 1
+        batch, scheme = seat.running
+        outcome = Outcome("timeout" if status == "timeout" else "crash", Mismatch("", "", "error", message))
+        self._record(seat, batch, scheme, outcome)
+        seat.step()
+
+
+def _with(message: str, said: str) -> str:
+    return f"{message}\n{said}" if said else message
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from rich.text import Text
 
 from .errors import UsageError
 from .guard import guarded
-from .outside import printable
+from .options import FILE
+from .outside import printable, reason_of
 
 __all__ = ["register"]
 
-FILE = click.Path(path_type=Path)
 LEVEL = click.IntRange(0, 2)
 IMPL = click.option(
     "--impl", "address", required=True, metavar="ADDRESS", help="Who answers: exec:CMD, py:FILE.py:CLASS, ..."
@@ -73,13 +73,20 @@ def _worked(case_id: str) -> list[str]:
     return [*head, *(f"  {name:<18} {text}".rstrip() for name, text in rows)]
 
 
+def _expression(terms: tuple[str, ...]) -> str:
+    """Terms as one expression. UsageError for an empty one: it would select every case."""
+    if not all(term.strip() for term in terms):
+        raise UsageError("a term is empty; leave it out for every case, or write one such as op:encode")
+    return " ".join(terms)
+
+
 def _suite_ids() -> list[str]:
     return [case.id for case in _cases()]
 
 
 @click.command("list", context_settings={"ignore_unknown_options": True})
 @click.argument("terms", nargs=-1)
-@click.option("--level", type=LEVEL, default=1, show_default=True, help="Up to this level.")
+@click.option("--level", type=LEVEL, default=0, show_default=True, help="Up to this level, as for run.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
 @guarded
 def list_(terms: tuple[str, ...], level: int, as_json: bool) -> None:
@@ -87,7 +94,7 @@ def list_(terms: tuple[str, ...], level: int, as_json: bool) -> None:
     from .suitecommand import chosen_cases
     from .triage.list import list_lines
 
-    lines = list_lines(chosen_cases(" ".join(terms), level=level), as_json)
+    lines = list_lines(chosen_cases(_expression(terms), level=level), as_json)
     for line in lines:
         click.echo(line)
 
@@ -238,7 +245,7 @@ def expect_update(file: Path, result: Path, write: bool) -> None:
     try:
         file.write_text(text, "utf-8", newline="\n")
     except OSError as error:
-        raise UsageError(f"{str(file)!r} cannot be written: {error.strerror}") from None
+        raise UsageError(f"{str(file)!r} cannot be written: {reason_of(error)}") from None
     _print([f"{file}: {'changed' if code else 'nothing to change'}"])
 
 
@@ -298,10 +305,25 @@ def adapter_check(address: str, timeout: float, as_json: bool) -> None:
 @click.option(
     "--export", "form", type=click.Choice(["junit", "markdown", "csv", "badge", "ctrf"]), help="Print in this form."
 )
+@click.option(
+    "--tests",
+    "tests",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="With --html: tests by rule, written by pytest --qs-rules; repeatable.",
+)
 @guarded
-def report(results: tuple[Path, ...], folder: Path | None, form: str | None) -> None:
-    """Result files as pages that open from disk (--html), or in another form (--export)."""
+def report(results: tuple[Path, ...], folder: Path | None, form: str | None, tests: tuple[Path, ...]) -> None:
+    """Result files as pages that open from disk (--html), or in another form (--export).
 
+    Several files of one implementation make a trend, those of one implementation under several policies columns of their own.
+    """
+    from .testsfile import read_tests
+
+    if tests and folder is None:
+        raise UsageError("report: --tests goes with --html")
+    marked = [read_tests(path) for path in tests]
     if (folder is None) == (form is None):
         raise UsageError("report: one of --html FOLDER and --export FORM")
     runs = [_read(path) for path in results]
@@ -315,7 +337,7 @@ def report(results: tuple[Path, ...], folder: Path | None, form: str | None) -> 
     from .webreport import write_report
 
     if folder is not None:
-        pages = write_report(runs, {case.id: case for case in _cases()}, folder)
+        pages = write_report(runs, {case.id: case for case in _cases()}, folder, tests=marked)
         _print([f"{len(pages)} files; open {pages[0]}"])
 
 
@@ -329,7 +351,7 @@ def adapter_export(folder: Path, terms: tuple[str, ...], level: int) -> None:
     from .implementations.files import export_requests
     from .suitecommand import chosen_cases
 
-    count = export_requests(chosen_cases(" ".join(terms), level=level), folder)
+    count = export_requests(chosen_cases(_expression(terms), level=level), folder)
     _print(
         [
             f"{count} requests in {folder}; put the answers into {folder / 'answers'}, then: quantspec run --impl files:{folder}"

@@ -11,11 +11,13 @@ from functools import cache
 from pathlib import Path
 from types import FrameType
 
+from .capabilities import strange_names
 from .errors import DeviceError, UsageError
-from .expect import Applied, Compared, Expectations, apply, read, run_info
+from .expect import Applied, Compared, Expectations, apply, read, run_info, unfinished
 from .implementations.address import open_implementation
 from .implementations.errors import ImplementationError
 from .implementations.gate import UNKNOWN, echo_gate
+from .outside import printable
 from .protocol.messages import Identity, Implementation
 from .report import console, progress
 from .resultset.header import make_header
@@ -111,8 +113,19 @@ def chosen_cases(expression: str = "", *, level: int = 0, profile: str = "") -> 
         cases = [case for case in cases if PROFILES[profile].holds(case)]
     found = list(select(cases, expression)) if expression else list(cases)
     if not found:
-        raise UsageError(f"--select {expression!r} selects none of the {whole} cases up to level {level}")
+        raise UsageError(_none(expression or f"profile {profile}", level, whole))
     return found
+
+
+def _none(expression: str, level: int, whole: int) -> str:
+    """That nothing is selected, and at which level something would be."""
+    higher = [case for case in shipped() if case.level > level]
+    try:
+        there = select(higher, expression)
+    except UsageError:  # the name of a profile is no expression
+        there = ()
+    hint = f"; --level {min(case.level for case in there)} has some" if there else ""
+    return f"{printable(expression)[:200]!r} selects none of the {whole} cases up to level {level}{hint}"
 
 
 @contextmanager
@@ -164,7 +177,7 @@ def run_suite_command(options: SuiteOptions) -> int:
         except UsageError as error:
             unwritten = error
     extra = () if options.timeout == TIMEOUT else ("--timeout", f"{options.timeout:g}")
-    told = Told(options.address, run.identity, run.results, cases, run.gate, run.stopped, extra)
+    told = Told(options.address, run.identity, run.results, cases, run.gate, run.stopped, extra, _warnings(run))
     print_run(console(), told, suite, applied,
               first=options.first, level=options.level, profile=options.profile, out_file=options.out, code=code)  # fmt: skip
     if unwritten is not None:
@@ -189,6 +202,13 @@ def _go(run: _Run, implementation: Implementation) -> None:
         for result in run_suite(run.cases, implementation, how, on_identity=known, stopped=lambda: run.stopped):
             run.take(result)
             bar.advance(bar.task_ids[0])
+
+
+def _warnings(run: _Run) -> list[str]:
+    """What the implementation and the expectations say that means nothing, or nothing yet."""
+    names = [] if run.identity is None else strange_names(run.identity)
+    undecided = [] if run.expectations is None else unfinished(run.expectations)
+    return [*(f"identity  {line}: never asked for" for line in names), *(f"expect    {line}" for line in undecided)]
 
 
 def _applied(run: _Run) -> Applied | None:

@@ -26,6 +26,9 @@ __all__ = ["Told", "print_run"]
 #: Outcomes that get a failure block.
 SHOWN = ("fail", "reject-missing", "wrong-error", "nondeterministic", "error", "crash", "timeout")
 
+#: Features that are listed as lacking.
+LACKING = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -38,6 +41,7 @@ class Told:
     gate: Sequence[str]
     stopped: bool
     extra: Sequence[str] = ()  #: options that a repro line needs
+    warnings: Sequence[str] = ()  #: what means nothing in an identity or a file, a line each
 
 
 def print_run(
@@ -70,6 +74,9 @@ def print_run(
         out.print(Text(failure_block(by_id[result.id], result, told.address, repro=repro)), soft_wrap=True)
     _known(out, told, first)
     _rules(out, bad, len(fresh) - first)
+    _lacking(out, told)
+    for line in told.warnings:
+        out.print(Text(printable(line), style="yellow"), soft_wrap=True)
     for line in told.gate:
         out.print(Text(f"echo      {printable(line)}", style="yellow"), soft_wrap=True)
     if applied is not None:
@@ -121,6 +128,19 @@ def _known(out: Console, told: Told, first: int) -> None:
         out.print(Text(f"known     {result.id}: {printable(result.reason)}", style="yellow"), soft_wrap=True)
     if len(known) > first:
         out.print(f"          and {len(known) - first} more; an expectation of outcome `known` makes them expected")
+
+
+def _lacking(out: Console, told: Told) -> None:
+    """What cases were turned down for: a reason begins with the feature that is lacking."""
+    reasons = [result.reason for result in told.results if result.outcome == "unsupported"]
+    counts = Counter((reason.split(maxsplit=1) or ["?"])[0].rstrip(":") for reason in reasons)
+    if counts:
+        out.print()
+        out.print("not supported, by what is lacking:")
+    for feature, count in counts.most_common(LACKING):
+        out.print(Text(f"  {count:6d}  {printable(feature)[:80]}"), soft_wrap=True)
+    if len(counts) > LACKING:
+        out.print(f"          and {len(counts) - LACKING} more (--out keeps all)")
 
 
 def _rules(out: Console, bad: Sequence[CaseResult], hidden: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import UsageError
-from .outside import kind_of, printable
+from .outside import kind_of, printable, reason_of
 
 __all__ = ["LIMIT", "is_tensor_file", "read_tensor"]
 
@@ -40,7 +40,7 @@ def read_tensor(file: str, name: str | None = None, *, limit: int = LIMIT) -> tu
     except FileNotFoundError:
         raise UsageError(f"{file!r}: no such file") from None
     except (OSError, ValueError) as error:
-        raise UsageError(f"{file!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise UsageError(f"{file!r} cannot be read: {reason_of(error)}") from None
     if kind is not None:
         raise UsageError(f"{file!r} is {kind}; allowed: a regular file")
     return _READERS[path.suffix](path, name, limit)

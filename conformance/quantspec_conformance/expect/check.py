@@ -9,10 +9,10 @@ from ..errors import UsageError
 from ..outside import printable
 from .apply import Applied, apply, stale
 from .edit import script, update
-from .records import TODO, Entry, read, read_text
+from .records import TODO, Entry, Expectations, read, read_text
 from .verdict import ResultLike
 
-__all__ = ["RunLike", "check", "check_command", "run_info", "script_command", "update_command"]
+__all__ = ["RunLike", "check", "check_command", "run_info", "script_command", "unfinished", "update_command"]
 
 
 class RunLike(Protocol):
@@ -75,8 +75,23 @@ def check(
     return found
 
 
+def unfinished(expectations: Expectations) -> list[str]:
+    """What nobody has written yet, a line an entry: reasons and addresses of a starter file."""
+    found: list[str] = []
+    for entry in expectations.entries:
+        keys = _todo(entry)
+        if keys:
+            verb = "say" if len(keys) > 1 else "says"
+            found.append(f"warning: entry {entry.number}: {' and '.join(keys)} still {verb} {TODO}")
+    return found
+
+
+def _todo(entry: Entry) -> list[str]:
+    return [key for key, text in (("reason", entry.reason), ("url", entry.url)) if text == TODO]
+
+
 def _alone(entry: Entry, today: date) -> list[str]:
-    found = [f"{key} still says {TODO}" for key, text in (("reason", entry.reason), ("url", entry.url)) if text == TODO]
+    found = [f"{key} still says {TODO}" for key in _todo(entry)]
     if isinstance(entry.since, date) and entry.since > today:
         found.append(f"since {entry.since} is after today, {today}")
     return found

@@ -3,7 +3,6 @@
 A file comes from outside: its size is bounded, every key is checked, and an error names the file and the entry.
 """
 
-import os
 import re
 import tomllib
 from collections import Counter
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..outside import kind_of, printable
+from ..outside import printable, read_regular
 from ..suite.outcome import OUTCOMES
 from .versions import LITERAL
 from .when import When, WhenError
@@ -71,23 +70,11 @@ class _Fault(Exception):
 
 def read_text(path: Path) -> str:
     """The text of a file. UsageError for what is no regular file, too large, or not UTF-8."""
-    shown = printable(repr(str(path)))
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(descriptor, "rb") as file:
-            kind = kind_of(os.fstat(file.fileno()).st_mode)
-            if kind is not None:
-                raise UsageError(f"{shown} is {kind}; allowed: an expectation file")
-            raw = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UsageError(f"{shown} cannot be read: {reason}") from None
-    if len(raw) > MAX_BYTES:
-        raise UsageError(f"{shown} is longer than {MAX_BYTES} bytes")
+    raw = read_regular(path, MAX_BYTES, what="", allowed="an expectation file")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise UsageError(f"{shown} is not UTF-8 at byte {error.start}") from None
+        raise UsageError(f"{printable(repr(str(path)))} is not UTF-8 at byte {error.start}") from None
 
 
 def read(path: Path) -> Expectations:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DamagedError, UsageError
-from ..outside import kind_of, printable
+from ..outside import kind_of, printable, reason_of
 from .record import CaseRecord, RunRecord
 from .schema import fault_of
 from .writer import LINE
@@ -82,8 +82,7 @@ def _open(path: Path) -> int:
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise UsageError(f"{shown} cannot be read: {reason}") from None
+        raise UsageError(f"{shown} cannot be read: {reason_of(error)}") from None
     status = os.fstat(file)
     kind = kind_of(status.st_mode)
     if kind is not None or status.st_size > FILE:

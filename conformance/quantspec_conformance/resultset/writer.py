@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import DamagedError, UsageError
-from ..outside import printable
+from ..outside import printable, reason_of
 from ..resultfile import check_writable
 from ..suite.case import CASE_ID
 from ..suite.outcome import OUTCOMES, CaseResult
@@ -54,7 +54,7 @@ def _open_partial(target: Path) -> tuple[int, Path]:
         except FileExistsError:
             continue
         except OSError as error:
-            raise UsageError(f"result file {str(path)!r} cannot be written: {error.strerror}") from None
+            raise UsageError(f"result file {str(path)!r} cannot be written: {reason_of(error)}") from None
     raise UsageError(f"result file {str(target)!r}: {PARTIALS} partial files lie beside it; remove those nobody needs")
 
 
@@ -128,7 +128,7 @@ class ResultWriter:
 
     def _refused(self, error: OSError) -> str:
         kept = f"; what was written lies in {str(self._partial)!r}" if self._partial is not None and self._lines else ""
-        return f"result file {str(self._target)!r} cannot be written: {error.strerror}{kept}"
+        return f"result file {str(self._target)!r} cannot be written: {reason_of(error)}{kept}"
 
     def close(self, *, interrupted: bool = False, reason: str = "") -> None:
         """Write the end and give the file its name. `reason` says why the run ended early.

@@ -42,8 +42,7 @@ class CaseItem(pytest.Item):
         judged = self.expected.judge(result, self.subject.info)
         self._report(result, judged)
         if judged.verdict == "fail":
-            complaint = self.subject.complaint()
-            raise CaseFailure(complaint or shown(self.case, result, self.subject.address, judged.note))
+            raise CaseFailure(shown(self.case, result, self.subject.address, judged.note))
         if judged.verdict == "xfail":
             pytest.xfail(judged.note)
         if judged.verdict == "skip":
@@ -99,6 +98,7 @@ class SuitePlugin:
         self.results: dict[str, CaseResult] = {}
         self.info: dict[str, str] = {}
         self.problems: list[str] = []
+        self.unusable = ""  #: why the implementation cannot be used, where it cannot
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -165,10 +165,32 @@ class SuitePlugin:
         for line in [*lines, *(f"--qs-expect: {problem}" for problem in self.problems)]:
             terminalreporter.write_line(line)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Greet the implementation before the first case: where it cannot be used no case says anything, and the run ends.
+
+        A worker of pytest-xdist runs nothing then, and lets the process that started it say so.
+        """
+        if session.config.option.collectonly or not any(isinstance(item, CaseItem) for item in session.items):
+            return None
+        try:
+            self.subject.greet()
+        except HarnessError as error:
+            if not hasattr(session.config, "workeroutput"):
+                raise pytest.UsageError(str(error)) from None
+            self.unusable = str(error)
+            return True
+        return None
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """What a worker found out about the implementation."""
-        self.info = self.info or dict(getattr(node, "workeroutput", {}).get("quantspec", {}))
+        """What a worker found out about the implementation. pytest.UsageError where it cannot be used."""
+        output: dict[str, Any] = getattr(node, "workeroutput", {})
+        self.info = self.info or dict(output.get("quantspec", {}))
+        unusable = str(output.get("quantspec_unusable", ""))
+        if unusable and not self.unusable:
+            self.unusable = unusable  # once: the other workers end while the run is being ended
+            raise pytest.UsageError(unusable)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Close the implementation; hold the expectations against the whole run, where it ends."""
@@ -177,6 +199,7 @@ class SuitePlugin:
         output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
         if output is not None:
             output["quantspec"] = self.info
+            output["quantspec_unusable"] = self.unusable
         elif self.info:
             ids = [case.id for case in load_cases(LEVELS[-1])]
             self.problems = self.expected.problems(self.results.values(), self.info, ids)

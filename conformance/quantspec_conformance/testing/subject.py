@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from ..errors import HarnessError
+from ..errors import HarnessError, UsageError
 from ..expect.check import run_info
 from ..implementations.address import open_implementation
 from ..implementations.errors import ImplementationError
@@ -49,7 +49,6 @@ class Subject:
 
     address: str
     timeout: float
-    broken: str = ""  #: why it cannot be used, found out once
     _opened: Implementation | None = field(default=None, init=False)
     _greeted: _Greeted | None = field(default=None, init=False)
 
@@ -59,31 +58,27 @@ class Subject:
             self._opened = open_implementation(self.address, timeout=self.timeout)
         return self._opened
 
-    def complaint(self) -> str:
-        """Why it cannot be used: in full once, then the first line; "" where it can."""
-        said = self.broken
-        self.broken = said.partition("\n")[0]
-        return said
+    def greet(self) -> None:
+        """Have it say who it is, once. UsageError, with all that it said, where it cannot be used."""
+        if self._greeted is not None:
+            return
+        try:
+            opened = self.open()
+            self._greeted = _Greeted(opened, opened.hello(Hello(suite=digest())))
+        except (HarnessError, ImplementationError, ProtocolError, OSError) as error:
+            said = printable(str(error), keep="\n")
+            raise UsageError(f"--qs-impl: the implementation cannot be used: {said}") from None
 
     def ask(self, case: Case) -> CaseResult:
-        """The result of a case; `error` where the implementation cannot be used at all.
+        """The result of a case. UsageError where the implementation cannot be used at all.
 
         Whether a case is asked twice depends on its id alone, so that a run split over workers asks what one does.
         """
-        greeted = self._greet()
-        if greeted is None:
-            return CaseResult(case.id, "error", self.broken)
+        self.greet()
+        if self._greeted is None:
+            raise AssertionError("greeted without an identity")
         options = RunOptions(seed=zlib.crc32(case.id.encode()), keep=KEEP)
-        return next(iter(run_suite([case], greeted, options)))
-
-    def _greet(self) -> _Greeted | None:
-        if self._greeted is None and not self.broken:
-            try:
-                opened = self.open()
-                self._greeted = _Greeted(opened, opened.hello(Hello(suite=digest())))
-            except (HarnessError, ImplementationError, ProtocolError, OSError) as error:
-                self.broken = f"the implementation cannot be used: {printable(str(error), keep=chr(10))}"
-        return self._greeted
+        return next(iter(run_suite([case], self._greeted, options)))
 
     @property
     def info(self) -> dict[str, str]:

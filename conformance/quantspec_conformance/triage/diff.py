@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
+from ..expect.verdict import ResultLike
 from ..outside import printable
 from ..suite.outcome import BAD
 
-__all__ = ["GROUPS", "Recorded", "Run", "compare_runs", "diff_runs"]
+__all__ = ["GROUPS", "Run", "compare_runs", "diff_runs"]
 
 #: Groups of differences in the order of the lines, and whether one of them is worse than before.
 GROUPS = {
@@ -33,46 +34,22 @@ TITLES = {
 ABSENT = ("unsupported", "skipped", "notrun")
 
 
-class Recorded(Protocol):
-    """A result of a case, of a run in memory or of a file."""
-
-    @property
-    def id(self) -> str:
-        """The case."""
-        ...
-
-    @property
-    def outcome(self) -> str:
-        """One of OUTCOMES."""
-        ...
-
-    @property
-    def rule(self) -> str:
-        """The rule that was named."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """Of wrong bits."""
-        ...
-
-
 @runtime_checkable
 class Run(Protocol):
     """A run that was read from a file."""
 
     @property
-    def results(self) -> Iterable[Recorded]:
+    def results(self) -> Iterable[ResultLike]:
         """Its results."""
         ...
 
 
-def _rows(run: "Iterable[Recorded] | Run") -> dict[str, Recorded]:
-    rows: Iterable[Recorded] = run.results if isinstance(run, Run) else run
+def _rows(run: "Iterable[ResultLike] | Run") -> dict[str, ResultLike]:
+    rows: Iterable[ResultLike] = run.results if isinstance(run, Run) else run
     return {row.id: row for row in rows}
 
 
-def compare_runs(a: "Iterable[Recorded] | Run", b: "Iterable[Recorded] | Run") -> dict[str, list[dict[str, Any]]]:
+def compare_runs(a: "Iterable[ResultLike] | Run", b: "Iterable[ResultLike] | Run") -> dict[str, list[dict[str, Any]]]:
     """The cases of each group, with both outcomes and rules."""
     left, right = _rows(a), _rows(b)
     groups: dict[str, list[dict[str, Any]]] = {name: [] for name in GROUPS}
@@ -94,7 +71,7 @@ def compare_runs(a: "Iterable[Recorded] | Run", b: "Iterable[Recorded] | Run") -
     return groups
 
 
-def _group(before: Recorded | None, after: Recorded | None) -> str:
+def _group(before: ResultLike | None, after: ResultLike | None) -> str:
     """The group of a case; "" where nothing changed."""
     if before is None or after is None:
         return "added" if before is None else "lost"
@@ -113,7 +90,7 @@ def _group(before: Recorded | None, after: Recorded | None) -> str:
 
 
 def diff_runs(
-    a: "Iterable[Recorded] | Run", b: "Iterable[Recorded] | Run", *, most: int = 50, as_json: bool = False
+    a: "Iterable[ResultLike] | Run", b: "Iterable[ResultLike] | Run", *, most: int = 50, as_json: bool = False
 ) -> tuple[list[str], int]:
     """The lines that say how the second run differs from the first, `most` cases a group; the exit code: 1 where it is worse.
 

@@ -38,6 +38,12 @@ class Frame:
         return tuple(-(-size // extent) for size, extent in zip(self.shape, self.extents, strict=True))
 
     @property
+    def block(self) -> Index:
+        """Extents of a block; of one element where the scheme has none."""
+        rank = len(self.shape)
+        return (1,) * rank if self.scheme is None or self.scheme.block is None else self.scheme.extents(rank)
+
+    @property
     def units(self) -> int:
         """Units in all."""
         return math.prod(self.grid)

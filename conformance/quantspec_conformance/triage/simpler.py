@@ -5,9 +5,11 @@ import numpy as np
 from quantspec import SCALES, ScaleType
 
 from ..families import legal_codes
-from .crop import GRIDS, answered
+from ..protocol.messages import Request
+from .crop import GRIDS, Patterns, patterns_of, tensor_of
 from .frame import MAIN, input_scheme
-from .probe import Patterns, Search, patterns_of, tensor_of
+from .probe import Search
+from .side import failing, room
 
 __all__ = ["simpler_codes", "simpler_floats", "simplify_scales", "simplify_values"]
 
@@ -110,9 +112,9 @@ def _simplify_entry(search: Search, place: int) -> bool:
         changed = patterns.copy().reshape(-1)
         changed[place] = plainer
         mains.append(changed.reshape(patterns.shape))
-    room = search.room()
-    failing = search.failing(mains[:room]) if room > 1 and len(mains) > 1 else []
-    numbers = failing[:3] or (range(min(3, len(mains))) if room <= 1 or len(mains) == 1 else [])
+    fit = room(search)
+    hints = failing(search, mains[:fit]) if fit > 1 and len(mains) > 1 else []
+    numbers = hints[:3] or (range(min(3, len(mains))) if fit <= 1 or len(mains) == 1 else [])
     return any(search.attempt(search.with_main(mains[number])) for number in numbers)
 
 
@@ -134,5 +136,5 @@ def simplify_scales(search: Search) -> None:
         power = patterns >> row.mantissa_bits << row.mantissa_bits
         for simpler in (one, power):
             inputs = {**search.case.inputs, name: tensor_of(tensor.dtype, simpler)}
-            if search.attempt(answered(search.case, search.case.words, inputs)):
+            if search.attempt(Request(search.case.op, search.case.words, inputs)):
                 break

@@ -1,79 +1,25 @@
-"""Fewer units and fewer elements that are not zero: the steps of shrinking that take something away."""
+"""Fewer elements that are not zero, and those next to each other."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from quantspec.rounding import widen
 
 from ..examples import Tensor
-from ..suite.case import Case
-from .crop import GRIDS, answered, boxed
-from .frame import MAIN, Frame, Index, frame_of
-from .probe import Patterns, Search, patterns_of, tensor_of
+from ..protocol.messages import Request
+from .crop import GRIDS, Patterns, patterns_of, tensor_of
+from .frame import MAIN, Frame, frame_of
+from .probe import Search
+from .side import failing, room
 
-__all__ = ["cut_units", "drop_elements", "trim"]
+__all__ = ["drop_elements", "trim"]
 
 Chosen = frozenset[int]
 #: Differing elements, and subsets, that are looked at.
 MOST_PLACES, MOST_SUBSETS = 8, 512
-
-
-def cut_units(search: Search) -> None:
-    """Down to one unit where that still fails, else to the fewest next to each other that do."""
-    frame, places = frame_of(search.case), search.places()
-    if frame is None or frame.units <= 1:
-        return
-    if places:
-        one = frame.unit_of(places[0])
-        for low, high in _around(frame, one):
-            if search.attempt(boxed(search.case, frame, frame.box(low, high))) or _held(search, frame, low, high):
-                break
-    _halve(search)
-
-
-def _around(frame: Frame, one: Index) -> list[tuple[Index, Index]]:
-    """A unit; it and the one before or behind it; everything up to it."""
-    upper = tuple(i + 1 for i in one)
-    found = [(one, upper)]
-    for axis, size in enumerate(frame.grid):
-        if one[axis] > 0:
-            found.append((_moved(one, axis, -1), upper))
-        if upper[axis] < size:
-            found.append((one, _moved(upper, axis, 1)))
-    return [*found, ((0,) * len(one), upper)]
-
-
-def _moved(place: Index, axis: int, by: int) -> Index:
-    return (*place[:axis], place[axis] + by, *place[axis + 1 :])
-
-
-def _held(search: Search, frame: Frame, low: Index, high: Index) -> bool:
-    """The same units under the tensor scale of the whole, for quantize on two levels or one for the tensor."""
-    scheme, case = frame.scheme, search.case
-    if case.op != "quantize" or scheme is None or scheme.tensor is None:
-        return False
-    outputs = {name: tensor for name, tensor in case.outputs.items() if name != "scale_codes"}
-    return search.attempt(boxed(replace(case, outputs=outputs), frame, frame.box(low, high), hold=True))
-
-
-def _halve(search: Search) -> None:
-    """Take units away from either end of each axis, half of them at first, as long as what is left fails."""
-    axis, share, spare = 0, 2, search.left // 2
-    while search.left > spare:
-        frame = frame_of(search.case)
-        if frame is None or axis >= len(frame.grid):
-            return
-        size = frame.grid[axis]
-        step = max(size // share, 1)
-        zero, top = (0,) * len(frame.grid), frame.grid
-        if size > 1 and (
-            search.attempt(boxed(search.case, frame, frame.box(zero, _moved(top, axis, -step))))
-            or search.attempt(boxed(search.case, frame, frame.box(_moved(zero, axis, step), top)))
-        ):
-            continue
-        axis, share = (axis + 1, 2) if step == 1 or size <= 1 else (axis, share * 2)
+#: Round trips that are left to the steps after this one.
+SPARE = 16
 
 
 def drop_elements(search: Search) -> None:
@@ -107,11 +53,12 @@ def _subsets(search: Search, patterns: Patterns, kept: Chosen) -> list[Chosen]:
     """Small sets of places worth trying, the smallest first: differing ones, the largest, pairs of them, each alone."""
     places = [place for place in _flat_places(search, patterns) if place in kept][:MOST_PLACES]
     largest = [place for place in _largest(search) if place in kept]
-    single = [frozenset([place]) for place in (*places, *largest, *sorted(kept))]
-    pairs = [frozenset([place, other]) for place in (*places, *sorted(kept)) for other in largest]
+    others = sorted(kept)[:MOST_SUBSETS]
+    single = [frozenset([place]) for place in (*places, *largest, *others)]
+    pairs = [frozenset([place, other]) for place in (*places, *others) for other in largest]
     triples = [frozenset([place, *largest]) for place in places] if len(largest) > 1 else []
     unique = dict.fromkeys(chosen for chosen in (*single, *pairs, *triples) if len(chosen) < len(kept))
-    most = min(MOST_SUBSETS, max(search.room(), 16))
+    most = min(MOST_SUBSETS, max(room(search), 16))
     return sorted(list(unique)[:most], key=len)
 
 
@@ -141,17 +88,17 @@ def _largest(search: Search) -> list[int]:
 
 def _first(search: Search, patterns: Patterns, subsets: Sequence[Chosen], *, few: int) -> bool:
     """Take the first of these sets that fails: all asked at once where they can lie side by side, else a few alone."""
-    mains = [_only(patterns, chosen) for chosen in subsets]
-    room = search.room()
-    failing = search.failing(mains[:room]) if room > 1 and len(mains) > 1 else []
-    numbers = failing[:few] or range(min(few, len(mains)))
-    return any(search.attempt(search.with_main(mains[number])) for number in numbers)
+    fit = room(search)
+    several = fit > 1 and len(subsets) > 1
+    hints = failing(search, [_only(patterns, chosen) for chosen in subsets[:fit]]) if several else []
+    numbers = hints[:few] or range(min(few, len(subsets)))
+    return any(search.attempt(search.with_main(_only(patterns, subsets[number]))) for number in numbers)
 
 
 def _bisect(search: Search) -> None:
     """Delta debugging over the entries that are not zero: each part alone, each rest, ever finer."""
     parts = 2
-    while search.left > 2:
+    while search.left > SPARE:
         main = search.main
         if main is None:
             return
@@ -161,7 +108,7 @@ def _bisect(search: Search) -> None:
             return
         cut = [frozenset(part.tolist()) for part in np.array_split(kept, min(parts, len(kept)))]
         rests = [frozenset(kept) - part for part in cut] if len(cut) > 2 else []
-        if _first(search, patterns, [*cut, *rests], few=4 if search.room() > 1 else len(cut)):
+        if _first(search, patterns, [*cut, *rests], few=4 if room(search) > 1 else len(cut)):
             parts = 2
         elif parts >= len(kept):
             return
@@ -185,15 +132,15 @@ def trim(search: Search) -> None:
     places = np.argwhere(patterns) if patterns.any() else np.array(search.places()[:1] or [(0,) * patterns.ndim])
     ends = tuple(int(i) + 1 for i in places.max(axis=0))
     if ends != patterns.shape:
-        search.attempt(boxed(search.case, frame, tuple(slice(0, end) for end in ends)))
+        search.cut(tuple(slice(0, end) for end in ends))
 
 
-def _reshaped(search: Search, patterns: Patterns, frame: Frame) -> Case | None:
-    """The case with a main tensor of another shape, and its scales on a grid of one."""
+def _reshaped(search: Search, patterns: Patterns, frame: Frame) -> Request:
+    """The request with a main tensor of another shape, and its scales on a grid of one."""
     case = search.case
     inputs = dict(case.inputs)
     for name in GRIDS if frame.scheme is not None else ():
         if name in inputs and len(inputs[name].patterns) == 1:
             inputs[name] = Tensor(inputs[name].dtype, (1,) * patterns.ndim, inputs[name].patterns)
     inputs[MAIN[case.op]] = tensor_of(case.inputs[MAIN[case.op]].dtype, patterns)
-    return answered(case, case.words, inputs)
+    return Request(case.op, case.words, inputs)

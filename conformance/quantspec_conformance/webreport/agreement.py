@@ -8,7 +8,7 @@ from ..suite.outcome import BAD, CaseResult
 from .book import UNTOUCHED, Book
 from .runs import ReportRun
 
-__all__ = ["KINDS", "Agreement", "Change", "Comparison", "agreements", "comparisons"]
+__all__ = ["KINDS", "Agreement", "Change", "Comparison", "agreements", "compare", "comparisons"]
 
 #: Outcomes that are an answer, and not the one that is due.
 ANSWERED = ("fail", "reject-missing", "wrong-error")
@@ -79,10 +79,11 @@ KINDS = {
 
 def comparisons(book: Book) -> list[Comparison]:
     """Every pair of runs of one suite."""
-    return [_compared(a, b) for a, b in combinations(book.runs, 2) if a.suite and a.suite == b.suite]
+    return [compare(a, b) for a, b in combinations(book.runs, 2) if a.suite and a.suite == b.suite]
 
 
-def _compared(first: ReportRun, second: ReportRun) -> Comparison:
+def compare(first: ReportRun, second: ReportRun) -> Comparison:
+    """What changed from one run to another; the cases that only one of them has are new or gone."""
     found: dict[str, list[Change]] = {name: [] for name in KINDS}
     same = 0
     for case_id in dict.fromkeys([*first.results, *second.results]):

@@ -1,7 +1,7 @@
 """All that the pages draw on: runs, cases, rules, and which page tells what."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -9,11 +9,12 @@ from .. import doccases
 from ..spec import Rule
 from ..suite.case import Case
 from ..suite.outcome import BAD, CaseResult
+from ..testsfile import RuleTest
 from .formats import format_of, in_order
 from .runs import ReportRun
 from .text import slug
 
-__all__ = ["UNTOUCHED", "Book"]
+__all__ = ["UNTOUCHED", "Book", "feature_of"]
 
 #: Outcomes of a case that no request was made for, or that was turned down: it was not executed.
 UNTOUCHED = ("unsupported", "skipped", "notrun")
@@ -26,6 +27,7 @@ class Book:
     runs: Sequence[ReportRun]
     cases: Mapping[str, Case]
     rules: Mapping[str, Rule]
+    tests: Mapping[str, Sequence[RuleTest]] = field(default_factory=dict)  #: of others, by rule
 
     @cached_property
     def ids(self) -> list[str]:
@@ -46,8 +48,39 @@ class Book:
 
     @cached_property
     def told(self) -> list[str]:
-        """Cases that have a page: those that some run did not pass."""
-        return [case_id for case_id in self.ids if any(row.outcome != "pass" for _, row in self.of_case(case_id))]
+        """Cases that have a page: those that some run answered, and not as is due. What was not tried says nothing of a case."""
+        silent = ("pass", *UNTOUCHED)
+        return [case_id for case_id in self.ids if any(row.outcome not in silent for _, row in self.of_case(case_id))]
+
+    def told_first(self, case_ids: Iterable[str]) -> list[str]:
+        """The same cases, those with a page before the others."""
+        return sorted(case_ids, key=lambda case_id: case_id not in self.told_set)
+
+    def untried(self, case_ids: Iterable[str]) -> list[str]:
+        """Cases that have no page, and that some run did not try."""
+        return [
+            case_id
+            for case_id in case_ids
+            if case_id not in self.told_set and any(row.outcome in UNTOUCHED for _, row in self.of_case(case_id))
+        ]
+
+    @cached_property
+    def columns(self) -> list[tuple[str, list[ReportRun]]]:
+        """The runs by implementation, for a matrix: name, and its runs, one a policy and version."""
+        found: dict[str, list[ReportRun]] = {}
+        for run in self.runs:
+            found.setdefault(run.name, []).append(run)
+        return list(found.items())
+
+    def heading(self, run: ReportRun) -> str:
+        """A run below the name of its implementation: its policy, or its label where another run has the same one."""
+        same = [other for other in self.runs if (other.name, other.policy) == (run.name, run.policy)]
+        return run.policy if run.policy and len(same) == 1 else run.label
+
+    @cached_property
+    def in_columns(self) -> list[ReportRun]:
+        """The runs in the order of the columns."""
+        return [run for _, runs in self.columns for run in runs]
 
     @cached_property
     def told_set(self) -> frozenset[str]:
@@ -67,7 +100,7 @@ class Book:
         return found
 
     def page(self, case_id: str) -> str:
-        """The page of a case; nothing where all runs passed it."""
+        """The page of a case; nothing where it has none."""
         return self._pages.get(case_id, "")
 
     def rule_page(self, rule_id: str) -> str:
@@ -120,6 +153,20 @@ class Book:
         return {name: sorted(rows, key=lambda row: name not in row["shows"]) for name, rows in found.items()}
 
     @cached_property
+    def never_by_reason(self) -> list[tuple[str, list[str]]]:
+        """The same by what the first run that has them said of them, the most cases first."""
+        found: dict[str, list[str]] = {}
+        for case_id in self.never_run:
+            said = next((feature_of(row) for _, row in self.of_case(case_id)), "in no run")
+            found.setdefault(said, []).append(case_id)
+        return sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+
+    @cached_property
     def never_run(self) -> list[str]:
         """Cases that no run executed: nothing is known of them."""
         return [case_id for case_id in self.ids if all(row.outcome in UNTOUCHED for _, row in self.of_case(case_id))]
+
+
+def feature_of(row: CaseResult) -> str:
+    """What a case was turned down for: its reason begins with that."""
+    return (row.reason.split(maxsplit=1) or [row.outcome])[0].rstrip(":")

@@ -10,13 +10,20 @@ from ..suite.outcome import CaseResult
 from .agreement import Agreement, Comparison
 from .book import Book
 from .runs import ReportRun
+from .trend import Point, Series
 
 __all__ = ["SCHEMA", "report_json"]
 
 SCHEMA = "report-1"
 
 
-def report_json(book: Book, agreed: Sequence[Agreement], compared: Sequence[Comparison], pages: Sequence[str]) -> str:
+def report_json(
+    book: Book,
+    agreed: Sequence[Agreement],
+    compared: Sequence[Comparison],
+    trends: Sequence[Series],
+    pages: Sequence[str],
+) -> str:
     """The text of report.json."""
     record = {
         "schema": SCHEMA,
@@ -25,7 +32,12 @@ def report_json(book: Book, agreed: Sequence[Agreement], compared: Sequence[Comp
         "formats": {name: {"cases": ids, "page": f"format-{name}.html"} for name, ids in book.formats.items()},
         "cases": {case_id: _case(book, case_id) for case_id in book.ids},
         "rules": {
-            rule_id: {"title": rule.title, "page": book.rule_page(rule_id), "wrong": book.breakers.get(rule_id, {})}
+            rule_id: {
+                "title": rule.title,
+                "page": book.rule_page(rule_id),
+                "wrong": book.breakers.get(rule_id, {}),
+                "tests": [asdict(row) for row in book.tests.get(rule_id, ())],
+            }
             for rule_id, rule in book.rules.items()
         },
         "never_run": book.never_run,
@@ -33,6 +45,7 @@ def report_json(book: Book, agreed: Sequence[Agreement], compared: Sequence[Comp
             {"case": row.case_id, "digest": row.digest, "runs": [run.key for run in row.runs], "passed": row.passed}
             for row in agreed
         ],
+        "trends": [{"name": row.name, "runs": [_point(point) for point in row.points]} for row in trends],
         "differences": [
             {
                 "first": row.first.key,
@@ -48,10 +61,21 @@ def report_json(book: Book, agreed: Sequence[Agreement], compared: Sequence[Comp
     return text.replace("<", "\\u003c") + "\n"
 
 
+def _point(point: Point) -> dict[str, Any]:
+    changes = {} if point.change is None else point.change.changes
+    return {
+        "run": point.run.key,
+        "passed": point.passed,
+        "total": point.total,
+        **{kind: [change.case_id for change in rows] for kind, rows in changes.items()},
+    }
+
+
 def _run(book: Book, run: ReportRun) -> dict[str, Any]:
     return {
         "key": run.key,
         "label": run.label,
+        "policy": run.policy,
         "page": run.page,
         "header": run.header,
         "footer": run.footer,

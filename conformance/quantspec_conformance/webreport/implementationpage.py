@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..suite.outcome import CaseResult
-from .book import Book
+from .book import Book, feature_of
 from .runs import CAPABILITIES, ReportRun
 
 __all__ = ["ByRule", "Lack", "by_rule", "capabilities", "comparisons_of", "facts", "known", "lacks"]
@@ -30,6 +30,7 @@ class Lack:
 
     feature: str
     results: tuple[CaseResult, ...]
+    reasons: tuple[tuple[str, int], ...]  #: in full, the most frequent first
 
 
 def _said(value: Any) -> str:
@@ -82,8 +83,11 @@ def lacks(run: ReportRun) -> list[Lack]:
     found: dict[str, list[CaseResult]] = {}
     for row in run.results.values():
         if row.outcome == "unsupported":
-            found.setdefault((row.reason.split(maxsplit=1) or ["?"])[0].rstrip(":"), []).append(row)
-    rows = [Lack(feature, tuple(results)) for feature, results in found.items()]
+            found.setdefault(feature_of(row), []).append(row)
+    rows = [
+        Lack(feature, tuple(results), tuple(Counter(row.reason for row in results).most_common()))
+        for feature, results in found.items()
+    ]
     return sorted(rows, key=lambda row: (-len(row.results), row.feature))
 
 

@@ -36,6 +36,11 @@ def _symbol(outcome: str) -> str:
     return "✗" if outcome in BAD else _SYMBOLS.get(outcome, "?")
 
 
+def _tested(outcome: str) -> str:
+    """The colour of the outcome of a test, in pytest's words."""
+    return "pass" if outcome == "passed" else "bad" if outcome in ("failed", "error", "xpassed") else "skipped"
+
+
 def _colour(outcome: str) -> str:
     return "bad" if outcome in BAD else outcome if outcome in _SYMBOLS else "unknown"
 
@@ -46,7 +51,14 @@ def _environment() -> Environment:
         loader=FileSystemLoader(_HERE / "templates"), undefined=StrictUndefined, autoescape=True, finalize=_finalize,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    found.filters |= {"share": share, "linked": markup_of, "symbol": _symbol, "colour": _colour, "clean": clean}
+    found.filters |= {
+        "share": share,
+        "linked": markup_of,
+        "symbol": _symbol,
+        "colour": _colour,
+        "tested": _tested,
+        "clean": clean,
+    }
     style = (_HERE / "static" / "report.css").read_text("utf-8")
     script = (_HERE / "static" / "filter.js").read_text("utf-8")
     found.globals |= {"style": Markup(style), "script": Markup(script), "policy": _policy(style, script)}

@@ -30,6 +30,7 @@ class ReportRun:
     footer: Mapping[str, Any] | None = field(default_factory=dict)  #: None: the run did not come to one
     key: str = ""
     label: str = ""
+    policy: str = ""  #: the policies that it declares, as far as other runs of the implementation declare others
 
     @classmethod
     def of(cls, record: Source) -> "ReportRun":
@@ -60,6 +61,12 @@ class ReportRun:
     def name(self) -> str:
         """The name from the handshake; two runs with one name are runs of one implementation."""
         return str(self.identity.get("name") or self.identity.get("address") or "unnamed")
+
+    @property
+    def policies(self) -> Mapping[str, str]:
+        """Axis -> the policy that it declares."""
+        found = self.identity.get("policies")
+        return {str(axis): str(value) for axis, value in found.items()} if isinstance(found, Mapping) else {}
 
     @property
     def address(self) -> str:
@@ -103,9 +110,25 @@ def _word(row: CaseResult, name: str) -> str:
     return str(getattr(row, name, "") or "")
 
 
+def _policy(run: ReportRun, runs: Sequence[ReportRun]) -> str:
+    """`[axis value, ...]`: the axes on which runs of one implementation differ; "" where they agree."""
+    others = [other.policies for other in runs if other.name == run.name]
+    axes = sorted({axis for policies in others for axis in policies})
+    told = [
+        f"{axis} {run.policies.get(axis, 'not declared')}"
+        for axis in axes
+        if len({policies.get(axis) for policies in others}) > 1
+    ]
+    return f"[{', '.join(told)}]" if told else ""
+
+
 def labelled(runs: Sequence[ReportRun]) -> list[ReportRun]:
-    """The runs with a label and a key each that no other has: name and version, then the address, then a number."""
-    names = [" ".join(str(part) for part in (run.name, run.identity.get("version") or "") if part) for run in runs]
+    """The runs with a label and a key each that no other has: name, version and policy, then the address, then a number."""
+    runs = [replace(run, policy=_policy(run, runs)) for run in runs]
+    names = [
+        " ".join(str(part) for part in (run.name, run.identity.get("version") or "", run.policy) if part)
+        for run in runs
+    ]
     longer = [
         f"{name} ({run.address})" if names.count(name) > 1 and run.address else name
         for name, run in zip(names, runs, strict=True)

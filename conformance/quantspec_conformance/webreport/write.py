@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import UsageError
+from ..outside import reason_of
 from ..spec import rules
 from ..suite.case import Case
+from ..testsfile import MarkedTests, RuleTest
 from . import implementationpage as implementation
 from .agreement import KINDS, Agreement, Comparison, agreements, comparisons
 from .book import Book
@@ -16,36 +18,53 @@ from .data import SCHEMA, report_json
 from .formats import scheme_of
 from .render import Pages
 from .runs import ReportRun, Source, labelled
+from .trend import Series, trends
 
 __all__ = ["write_report"]
 
 DATA = "report.json"
-_OURS = re.compile(r"((index|rules|never-run|agreement)|(implementation|format|rule|case|diff)-[A-Za-z0-9._-]+)\.html")
+_OURS = re.compile(
+    r"((index|rules|trend|never-run|agreement)|(implementation|format|rule|case|diff)-[A-Za-z0-9._-]+)\.html"
+)
 _LARGEST = 1 << 31
 
 Made = Iterator[tuple[str, Callable[[], str]]]
 
 
-def write_report(runs: Sequence[Source], cases: Mapping[str, Case], out: Path) -> list[Path]:
+def write_report(
+    runs: Sequence[Source], cases: Mapping[str, Case], out: Path, *, tests: Sequence[MarkedTests] = ()
+) -> list[Path]:
     """Write the pages of runs (see ReportRun.of) into a folder; the paths, index.html first, report.json last.
+
+    `tests` are those that others marked with rules; their rules' pages show them.
 
     The same runs give the same bytes. UsageError where there is no run, or where the folder holds anything but a report.
     """
     if not runs:
         raise UsageError("a report needs at least one run")
-    book = Book(labelled([ReportRun.of(run) for run in runs]), cases, rules())
+    book = Book(labelled([ReportRun.of(run) for run in runs]), cases, rules(), _by_rule(tests))
     agreed, compared = agreements(book), comparisons(book)
-    pages = list(_pages(book, agreed, compared))
+    series = trends(book, compared)
+    pages = list(_pages(book, agreed, compared, series))
     data = out / DATA
     try:
         _make_room(out)
         # first, so that a report that was broken off is known as one
-        data.write_text(report_json(book, agreed, compared, [name for name, _ in pages]), "ascii", newline="\n")
+        data.write_text(report_json(book, agreed, compared, series, [name for name, _ in pages]), "ascii", newline="\n")
         for name, page in pages:
             (out / name).write_text(page(), "utf-8", newline="\n")
     except OSError as error:
-        raise UsageError(f"{out}: {error.strerror or error}") from None
+        raise UsageError(f"{out} cannot be written: {reason_of(error)}") from None
     return [*(out / name for name, _ in pages), data]
+
+
+def _by_rule(files: Sequence[MarkedTests]) -> dict[str, list[RuleTest]]:
+    """The tests of several files by rule, those of one project together."""
+    found: dict[str, set[RuleTest]] = {}
+    for file in files:
+        for rule_id, rows in file.rules.items():
+            found.setdefault(rule_id, set()).update(rows)
+    return {name: sorted(rows, key=lambda row: (row.project, row.test, row.outcome)) for name, rows in found.items()}
 
 
 def _make_room(out: Path) -> None:
@@ -64,14 +83,15 @@ def _make_room(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
 
 
-def _pages(book: Book, agreed: Sequence[Agreement], compared: Sequence[Comparison]) -> Made:
+def _pages(book: Book, agreed: Sequence[Agreement], compared: Sequence[Comparison], series: Sequence[Series]) -> Made:
     """Name of each page and what makes it."""
     pages = Pages(book)
 
     def of(name: str, template: str, /, **context: object) -> tuple[str, Callable[[], str]]:
         return name, lambda: pages.page(template, page_name=name, **context)
 
-    yield of("index.html", "index", agreed=agreed, compared=compared)
+    yield of("index.html", "index", agreed=agreed, compared=compared, trends=series)
+    yield of("trend.html", "trend", trends=series, kinds=KINDS)
     yield of("rules.html", "rules")
     yield of("never-run.html", "never")
     yield of("agreement.html", "agreement", agreed=agreed)
