@@ -1,7 +1,8 @@
 """Which OpenCL runtimes this machine has: found as files, without loading any of them.
 
 The loader inside pyopencl's wheel reads /etc/OpenCL/vendors/*.icd and pyopencl/.libs/*.icd. Intel's runtime from PyPI is
-in neither (its own .icd holds an unrelocated path), so it is looked for in the environment's lib folder.
+in neither (its own .icd holds an unrelocated path), so it is looked for in the environment's lib folder. Where
+OCL_ICD_VENDORS names one runtime, the loader sees no other, and so nothing else is found.
 """
 
 import importlib.util
@@ -24,7 +25,7 @@ class Runtime:
 
     name: str  #: the .icd file's stem, or the vendor of a library that pip installed
     path: str  #: the .icd file or the library
-    source: str  #: "system", "pyopencl" or "environment"
+    source: str  #: "system", "pyopencl", "environment", or "variable" for one that only OCL_ICD_VENDORS names
     listed: bool  #: the loader finds it with no variable set
 
     @property
@@ -34,7 +35,7 @@ class Runtime:
 
 
 def find_runtimes() -> list[Runtime]:
-    """Every runtime installed, loaded or not; no context is created and no library opened."""
+    """Every runtime installed, or the one that OCL_ICD_VENDORS names; no context is created and no library opened."""
     vendors = Path(os.environ.get("OPENCL_VENDOR_PATH") or SYSTEM_VENDORS)
     found = [Runtime(icd.stem, str(icd), "system", True) for icd in _icds(vendors)]
     found += [Runtime(icd.stem, str(icd), "pyopencl", True) for icd in _icds(_pyopencl_libraries())]
@@ -43,7 +44,11 @@ def find_runtimes() -> list[Runtime]:
         path = Path(sys.prefix) / "lib" / library
         if path.is_file() and str(path) not in known:
             found.append(Runtime(name, str(path), "environment", False))
-    return found
+    chosen = os.environ.get("OCL_ICD_VENDORS", "")
+    if not Path(chosen).is_file():
+        return found
+    named = [runtime for runtime in found if runtime.path == chosen]
+    return named or [Runtime(Path(chosen).name.partition(".")[0], chosen, "variable", True)]
 
 
 def use_runtime(runtime: Runtime) -> None:
