@@ -73,8 +73,8 @@ def chain(
     applied = [_apply(step, f"steps[{place}]", tensor.shape) for place, step in enumerate(_listed(steps))]
     y: F32 = dequantize(tensor)
     for apply in applied:
-        y = apply(y)
-    return narrowed(y, out)
+        y = np.asarray(apply(y))  # at rank 0 numpy gives scalars
+    return np.asarray(narrowed(y, out))
 
 
 @rule("OPS-23")

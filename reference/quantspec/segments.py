@@ -87,7 +87,8 @@ def segment_sum(x: Side, w: Side, rows: slice, columns: slice, segment: tuple[in
     for start in range(segment[0], segment[1], PART):
         part = slice(start, min(start + PART, segment[1]))
         a, b = x.numbers(rows, part), w.numbers(columns, part)
-        ieee = ieee + _products(a, b)
+        with np.errstate(invalid="ignore"):  # infinities of both signs, parts apart: NaN
+            ieee = ieee + _products(a, b)
         (a_high, a_low), (b_high, b_low) = _limbs(a, x.unit), _limbs(b, w.unit)
         middle = _products(a_high, b_low) + _products(a_low, b_high)
         low = low + _products(a_low, b_low) + ((middle & LOWER) << LIMB)

@@ -370,6 +370,17 @@ def test_each_op_on_random_pairs(name: str) -> None:
     check_chain(numbers_of(ys), [(name, Array(others, (len(ys),)))])
 
 
+@pytest.mark.parametrize("out", OUTPUTS)
+def test_each_op_at_rank_0(out: str) -> None:
+    """The result is an array, as that of dequantize is, whatever the step."""
+    t = Q([1], None, bits("1.7")), (), S("q4s", "packed_u32", 0, "f32")
+    one, mask = op.number(ONE), Array([1], (), "mask")
+    steps: list[Step] = [*((name, one) for name in op.WITH_OPERAND), ("neg",), ("abs",), ("select", one, mask)]
+    check_chain(t, [], out)
+    for step in (*steps, *(("cast", kind) for kind in OUTPUTS)):
+        check_chain(t, [step], out)
+
+
 @st.composite
 def chains(draw: st.DrawFn, t: T) -> list[Step]:
     """Steps whose operands are often chosen against the values they meet."""
@@ -628,6 +639,17 @@ def test_special_codes_meet_in_all_pairs(extent: int) -> None:
             S("e5m2", "native", 0, None, (extent, 1), "f16"),
         )
         x = Q([code for row in rows for code in row], None, ONE), (n, 2), S("e5m2", "native", 0, "f32")
+        check_product_codes(x, w)
+
+
+@pytest.mark.parametrize("second", [0xFC, 0x7C, 0x7E])
+def test_infinities_far_apart_in_a_segment(second: int) -> None:
+    """Opposite ones are NaN, without a warning, wherever they stand."""
+    for first, last in itertools.product((0, 17, 31), (32, 63, 64, 70, 99)):
+        codes = [0x3C] * 100
+        codes[first], codes[last] = 0x7C, second
+        x = Q(codes, None, ONE), (100,), S("e5m2", "native", 0, "f32")
+        w = Q([1] * 100, None, ONE), (100, 1), S("q8f", "native", 0, "f32")
         check_product_codes(x, w)
 
 
