@@ -14,6 +14,8 @@ from .errors import DeviceError as DeviceError
 from .errors import ForeignArrayError as ForeignArrayError
 from .errors import NoDeviceError as NoDeviceError
 from .host import DeviceArray as DeviceArray
+from .paths import Path as Path
+from .paths import PathChoice as PathChoice
 from .probe import Measurement as Measurement
 from .runtimes import Runtime as Runtime
 from .runtimes import find_runtimes as find_runtimes

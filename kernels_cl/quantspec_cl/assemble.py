@@ -27,7 +27,7 @@ def quantized(
 ) -> DeviceQuantized:
     """A quantized tensor of codes and scale codes. As the constructor of `quantspec.Quantized`."""
     scheme = Scheme.of(scheme)
-    taken = take_code_bytes(machine, codes)
+    taken = take_code_bytes(machine, codes, scheme.value)
     check_codes(taken, scheme.value, lookup=scheme.is_lookup)
     shape = check_array_shape(taken.shape, argument="codes.shape")
     scheme.require_shape(shape)

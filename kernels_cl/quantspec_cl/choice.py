@@ -13,7 +13,7 @@ from .host import DeviceArray, Machine
 from .inputs import ArrayInput, Numbers, take_scale_codes
 from .scales import Encoded, check_scale_codes, given_scales
 
-__all__ = ["Given", "choose", "require_grid"]
+__all__ = ["Fixed", "Given", "choose", "chosen_single", "fix", "require_grid"]
 
 INF = 0x7F800000
 
@@ -48,26 +48,44 @@ class Given:
         return Encoded(check_scale_codes(taken, scale, argument=self.codes_name), None)
 
 
-def choose(numbers: Numbers, scheme: Scheme, block: Given, tensor: Given) -> tuple[Encoded | None, Encoded | None]:
-    """Scales of both levels, None for a level that the scheme lacks. Checks in the reference's order. SCL-8 to SCL-13."""
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """The scales that arguments fix, checked: their codes, and where rounding them up saturated."""
+
+    blocks: Encoded | None
+    single: Encoded | None
+
+
+def fix(numbers: Numbers, scheme: Scheme, block: Given, tensor: Given) -> Fixed:
+    """The given scales of both levels. Checks in the reference's order. Rules SCL-19 to SCL-23."""
     machine = numbers.array.machine
     given_block = block.encoded(machine, None if scheme.block is None else scheme.block.scale, scheme)
     given_tensor = tensor.encoded(machine, scheme.tensor, scheme)
     grid = () if scheme.block is None else blocks_along(numbers.array.shape, scheme)
     blocks = None if given_block is None else _fit(given_block, grid, block.used)
     single = None if given_tensor is None else _fit(given_tensor, (), tensor.used)
-    half_range = binary32(scheme.half_range)
+    if scheme.block is not None and scheme.tensor is not None:
+        if blocks is None and single is not None:
+            _require_positive(single.codes, scheme.tensor)
+        if blocks is not None and single is None:
+            raise ScaleError(
+                "SCL-23", f"block scales alone are given; {scheme.text} needs tensor_scale too, or no given scales"
+            )
+    return Fixed(blocks, single)
+
+
+def choose(numbers: Numbers, scheme: Scheme, fixed: Fixed) -> tuple[Encoded | None, Encoded | None]:
+    """Scales of both levels, given or chosen, None for a level that the scheme lacks. SCL-8 to SCL-13."""
     if scheme.block is None:
-        return None, single or _one_level(tensor_amax(numbers), half_range, scheme.tensor, ())
+        return None, fixed.single or chosen_single(scheme, tensor_amax(numbers))
+    if fixed.blocks is not None:
+        return fixed.blocks, fixed.single
+    amax = block_amax(numbers, scheme)
     if scheme.tensor is None:
-        return blocks or _one_level(block_amax(numbers, scheme), half_range, scheme.block.scale, grid), None
-    if blocks is None:
-        return _two_levels(numbers, scheme, scheme.block.scale, scheme.tensor, single)
-    if single is None:
-        raise ScaleError(
-            "SCL-23", f"block scales alone are given; {scheme.text} needs tensor_scale too, or no given scales"
-        )
-    return blocks, single
+        grid = blocks_along(numbers.array.shape, scheme)
+        return _one_level(amax, binary32(scheme.half_range), scheme.block.scale, grid), None
+    single = fixed.single or chosen_single(scheme, largest(amax))
+    return _relative(amax, numbers, scheme, single, given=fixed.single is not None), single
 
 
 def _fit(given: Encoded, expected: Shape, argument: str) -> Encoded:
@@ -97,26 +115,31 @@ def _one_level(amax: DeviceArray, half_range: int, scale: ScaleType | None, grid
     return Encoded(codes, saturated)
 
 
-def _two_levels(
-    numbers: Numbers, scheme: Scheme, block: ScaleType, tensor: ScaleType, given: Encoded | None
-) -> tuple[Encoded, Encoded]:
-    """Tensor scale, then block scales relative to it. Rules SCL-10 to SCL-13; a given tensor scale: SCL-23."""
-    machine = numbers.array.machine
-    head = (machine.formats, INDEX[block.name], INDEX[tensor.name], binary32(scheme.half_range))
-    if given is not None:
-        _require_positive(given.codes, tensor)
-    amax = block_amax(numbers, scheme)
-    if given is None:
-        code, overflow = machine.empty((), tensor.code_dtype), machine.empty((), np.uint8)
-        machine.launch("choose_tensor_scale", 1, *head, largest(amax), code, overflow)
-        single = Encoded(code, overflow)
-    else:
-        single, code, overflow = given, given.codes, given.codes  # the kernel does not look at the flag then
+def chosen_single(scheme: Scheme, amax: DeviceArray) -> Encoded:
+    """The tensor scale, from the amax of the whole tensor. Rules SCL-8 to SCL-11, SCL-13."""
+    half_range = binary32(scheme.half_range)
+    if scheme.block is None or scheme.tensor is None:
+        return _one_level(amax, half_range, scheme.tensor, ())
+    machine = amax.machine
+    code, overflow = machine.empty((), scheme.tensor.code_dtype), machine.empty((), np.uint8)
+    head = (machine.formats, INDEX[scheme.block.scale.name], INDEX[scheme.tensor.name], half_range)
+    machine.launch("choose_tensor_scale", 1, *head, amax, code, overflow)
+    return Encoded(code, overflow)
+
+
+def _relative(amax: DeviceArray, numbers: Numbers, scheme: Scheme, single: Encoded, *, given: bool) -> Encoded:
+    """Block scales relative to the tensor scale. Rules SCL-10, SCL-12; they count as saturated where SCL-24 says so."""
+    if scheme.block is None or scheme.tensor is None:
+        raise AssertionError("a scheme of two levels")
+    machine, block = amax.machine, scheme.block.scale
     grid = blocks_along(numbers.array.shape, scheme)
     codes, saturated = machine.empty(grid, block.code_dtype), machine.empty(grid, np.uint8)
-    tail = (int(given is not None), codes, saturated, codes.size)
-    machine.launch("choose_block_scales", codes.size, *head, amax, code, overflow, *tail)
-    return Encoded(codes, saturated), single
+    head = (machine.formats, INDEX[block.name], INDEX[scheme.tensor.name], binary32(scheme.half_range), amax)
+    overflow = single.codes if single.saturated is None else single.saturated  # not looked at where it is given
+    machine.launch(
+        "choose_block_scales", codes.size, *head, single.codes, overflow, int(given), codes, saturated, codes.size
+    )
+    return Encoded(codes, saturated)
 
 
 def _require_positive(code: DeviceArray, scale: ScaleType) -> None:

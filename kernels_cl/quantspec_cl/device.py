@@ -7,7 +7,7 @@ import pyopencl as cl
 from .errors import NoDeviceError
 from .runtimes import find_runtimes
 
-__all__ = ["DeviceInfo", "find_device", "list_devices"]
+__all__ = ["DeviceInfo", "describe_device", "find_device", "list_devices"]
 
 SIMULATORS = ("oclgrind",)  #: never chosen unless named: thousands of times slower
 
@@ -71,6 +71,12 @@ def find_device(spec: str | None) -> tuple[DeviceInfo, cl.Device]:
         for name, value in runtime.variables.items()
     )
     raise NoDeviceError(f"device={spec!r} is not an OpenCL device of this process; devices: {names}{failed}{others}")
+
+
+def describe_device(device: cl.Device) -> DeviceInfo:
+    """A device of the caller's own; its index is "-:-" where no platform lists it, as of a part of a device."""
+    found = (info for info, listed in _devices() if listed is not None and listed == device)
+    return next(found, None) or _describe("-:-", device.platform, device)
 
 
 def _answers(info: DeviceInfo, spec: str | None) -> bool:

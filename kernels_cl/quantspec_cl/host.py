@@ -1,10 +1,9 @@
 """The host's side of a device: context, queue, buffers, launches. It moves and measures memory; it computes no value."""
 
 import math
-import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,14 @@ import pyopencl as cl
 
 from quantspec import Table, UnsupportedError
 
-from .device import DeviceInfo, find_device
-from .errors import NoDeviceError
-from .formats import format_rows
+from .arrays import DeviceArray
+from .device import DeviceInfo
+from .errors import ForeignArrayError
 from .geometry import Shape
-from .paths import Path, PathChoice
-from .program import GENERIC, Program, build
+from .paths import PathChoice
+from .program import Program, build
 
-__all__ = ["CHUNK", "DeviceArray", "Lookup", "Machine", "open_machine"]
+__all__ = ["CHUNK", "DeviceArray", "Lookup", "Machine"]
 
 CHUNK = 512  #: elements that one work-item of a search or a fold looks at
 NOWHERE = 2**64 - 1
@@ -28,44 +27,6 @@ LOCAL_SIZE = 64  #: one size for every launch: PoCL compiles a kernel anew for e
 POISON = np.array([0xA5], np.uint8)
 SMALL = np.full(2**16, POISON)  #: poison for a small array
 MOST_CONSTANTS = 4096
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DeviceArray:
-    """A C-ordered array in a device's memory; its session is the one whose verb returned it."""
-
-    machine: "Machine"
-    buffer: cl.Buffer
-    shape: Shape
-    dtype: np.dtype[Any]
-    path: Path | None = None  #: which kernels wrote it, where there was a choice
-
-    @property
-    def size(self) -> int:
-        """Elements."""
-        return math.prod(self.shape)
-
-    @property
-    def ndim(self) -> int:
-        """Axes."""
-        return len(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes."""
-        return self.size * self.dtype.itemsize
-
-    def get(self) -> npt.NDArray[Any]:
-        """A copy in the host's memory; waits for the kernels that write it."""
-        return self.machine.read(self)
-
-    def reshaped(self, shape: Shape) -> "DeviceArray":
-        """The same memory under another shape of as many elements."""
-        return DeviceArray(self.machine, self.buffer, shape, self.dtype, self.path)
-
-    def written_by(self, path: Path) -> "DeviceArray":
-        """The same memory, with the path that wrote it."""
-        return DeviceArray(self.machine, self.buffer, self.shape, self.dtype, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +63,39 @@ class Machine:
     constants: dict[Shape, cl.Buffer] = field(default_factory=dict)
     tables: dict[Table, "Lookup"] = field(default_factory=dict)
     programs: dict[Program, Mapping[str, cl.Kernel]] = field(default_factory=dict)
+    measured: dict[str, object] = field(default_factory=dict)  #: what was found out about the device, by whom
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __repr__(self) -> str:
         return f"<{self.info.index} {self.info.platform} / {self.info.name}>"
 
-    def empty(self, shape: Sequence[int], dtype: npt.DTypeLike) -> DeviceArray:
-        """An array that a kernel is going to write; CNF-3: poisoned first, if the session was opened so."""
+    def on(self, queue: cl.CommandQueue) -> "Machine":
+        """The same programs, tables and lock on another queue of the same context."""
+        return replace(self, queue=queue)
+
+    def adopt(self, array: DeviceArray) -> DeviceArray:
+        """An array of this context as this queue's: what follows here waits for what its own queue was told so far."""
+        if array.machine is self:
+            return array
+        if array.machine.context != self.context:
+            raise ForeignArrayError("the array belongs to another session; pass its .get()")
+        self.follow(array.machine.queue)
+        if array.owner is not None:
+            array.owner.queues.append(self.queue)
+        return replace(array, machine=self)
+
+    def follow(self, queue: cl.CommandQueue) -> None:
+        """What this queue is told from now on waits for what another was told so far; the host waits for neither."""
+        if queue != self.queue:
+            done = cl.enqueue_marker(queue)
+            queue.flush()
+            cl.enqueue_barrier(self.queue, wait_for=[done])
+
+    def empty(self, shape: Sequence[int], dtype: npt.DTypeLike, out: DeviceArray | None = None) -> DeviceArray:
+        """An array that a kernel is going to write, or `out`; CNF-3: poisoned first, if the session was opened so."""
         plain = np.dtype(dtype)
+        if out is not None:
+            return self._fitting(out, tuple(shape), plain)
         size = self._allowed(math.prod(shape) * plain.itemsize)
         if self.poison and size <= SMALL.size:  # made poisoned: a fill would be one more launch
             flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
@@ -119,12 +105,22 @@ class Machine:
             cl.enqueue_fill_buffer(self.queue, buffer, POISON, 0, size)
         return DeviceArray(self, buffer, tuple(shape), plain)
 
+    def _fitting(self, out: DeviceArray, shape: Shape, dtype: np.dtype[Any]) -> DeviceArray:
+        if (out.shape, out.dtype) != (shape, dtype):
+            raise ForeignArrayError(
+                f"out is {out.dtype} of shape {out.shape}; allowed here: exactly {dtype} of shape {shape}"
+            )
+        if self.poison and out.nbytes:
+            cl.enqueue_fill_buffer(self.queue, out.buffer, POISON, 0, out.nbytes)
+        return out
+
     def _allowed(self, size: int) -> int:
         """Bytes of a buffer: at least one, since OpenCL has none of no bytes, and no more than the device takes. CNF-5."""
         if size > self.info.max_allocation:
             raise UnsupportedError(
                 "CNF-5",
-                f"an array of {size} bytes is more than {self.info.name} allocates; allowed: {self.info.max_allocation}",
+                f"an array of {size} bytes is more than {self.info.name} allocates; allowed: {self.info.max_allocation} "
+                "(session.stream() takes larger host arrays in parts)",
             )
         return max(size, 1)
 
@@ -185,10 +181,12 @@ class Machine:
 
     def launch(self, name: str, items: int, *arguments: "DeviceArray | cl.Buffer | int") -> None:
         """Run a kernel over `items` work-items, one more work-group's worth at most; none for an empty tensor."""
-        if items == 0:
-            return
-        size = -(-items // self.local_size) * self.local_size
-        self._enqueue(self.kernels[name], (size,), (self.local_size,), arguments)
+        if items:
+            self._enqueue(self.kernels[name], self.items(items), (self.local_size,), arguments)
+
+    def items(self, count: int) -> Shape:
+        """Whole work-groups of `count` work-items."""
+        return (-(-count // self.local_size) * self.local_size,)
 
     def run(
         self,
@@ -210,7 +208,7 @@ class Machine:
         with self.lock:
             found = self.programs.get(program)
             if found is None:
-                found = build(self.context, program.source, (*program.definitions, *self.options))
+                found = build(self.context, program.source, (*program.definitions, *self.options), self.queue.device)
                 self.programs[program] = found
             return found
 
@@ -253,38 +251,3 @@ def _patterns(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if array.dtype.isnative:
         return array.view(unsigned)
     return array.view(unsigned.newbyteorder("S")).astype(unsigned)
-
-
-def open_machine(
-    spec: str | None,
-    options: Sequence[str],
-    poison: bool,
-    *,
-    source: str | None = None,
-    choice: PathChoice = "auto",
-) -> Machine:
-    """Context, queue, built kernels and the tables of a device. Raises NoDeviceError, BuildError.
-
-    `source` is for tests that spoil the kernels' text to see that the spoiled rule is noticed.
-    """
-    info, device = find_device(spec)
-    if not info.little_endian or sys.byteorder != "little":
-        raise NoDeviceError(
-            f"device {info.index} {info.name!r} or this host is big-endian; the two exchange little-endian arrays"
-        )
-    if not info.int64:
-        raise NoDeviceError(f"device {info.index} {info.name!r} has no 64-bit integers; indices need them")
-    context = cl.Context([device])
-    rows = format_rows()
-    formats = cl.Buffer(context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=rows.view(np.uint32))
-    return Machine(
-        info=info,
-        context=context,
-        queue=cl.CommandQueue(context),
-        kernels=build(context, source or GENERIC.source, options),
-        local_size=min(LOCAL_SIZE, info.max_work_group),
-        poison=poison,
-        formats=formats,
-        options=tuple(options),
-        choice=choice,
-    )

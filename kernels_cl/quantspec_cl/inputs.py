@@ -1,20 +1,20 @@
-"""Inputs: host arrays, Python numbers, pyopencl arrays and this session's own arrays, as arrays of the session."""
+"""Inputs: host arrays, Python numbers, DLPack tensors, pyopencl arrays and this session's own, as arrays of the session."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyopencl as cl
 import pyopencl.array as cl_array
 
 from quantspec import DtypeError, ScaleType
 from quantspec.rounding import take_literals
 
-from .errors import ForeignArrayError
+from . import dlpack
 from .formats import FLOATS, INDEX
 from .geometry import walk_of
 from .host import DeviceArray, Machine
+from .memory import shared
 
 __all__ = ["ArrayInput", "Numbers", "as_array", "take_code_bytes", "take_numbers", "take_scale_codes"]
 
@@ -32,29 +32,22 @@ class Numbers:
 def as_array(machine: Machine, given: ArrayInput) -> DeviceArray | npt.NDArray[Any]:
     """A device array of this session, or a host array not yet moved: its dtype is still to be checked."""
     if isinstance(given, DeviceArray):
-        if given.machine is not machine:
-            raise ForeignArrayError("the array belongs to another session; pass its .get()")
-        return given
+        return machine.adopt(given)
     if isinstance(given, cl_array.Array):
         return _adopted(machine, given)
+    if dlpack.is_producer(given):
+        return dlpack.imported(given)
     return np.asarray(given)
 
 
 def _adopted(machine: Machine, given: cl_array.Array) -> DeviceArray | npt.NDArray[Any]:
-    """A pyopencl array, used in place where it is C-ordered from the start of its buffer, else closed up on the device."""
-    if given.context != machine.context:
-        raise ForeignArrayError(
-            "the pyopencl array belongs to another context; create it in session.context or pass its .get()"
-        )
+    """A pyopencl array, used in place where it is C-ordered and aligned, else closed up on the device: one copy."""
     dtype: np.dtype[Any] = np.dtype(given.dtype)
     if dtype.itemsize not in (1, 2, 4) or given.size == 0:
         return np.empty(given.shape, dtype)  # no element to move, or none that a verb would take
-    if given.queue is not None and given.queue != machine.queue:
-        given.queue.finish()
-    if not isinstance(given.base_data, cl.Buffer):
-        raise ForeignArrayError("the pyopencl array is not in a buffer; pass its .get()")
-    if given.flags.c_contiguous and given.offset == 0:
-        return DeviceArray(machine, given.base_data, given.shape, dtype)
+    found = shared(machine, given)
+    if found is not None:
+        return found
     closed = machine.empty(given.shape, dtype)
     strides = [stride // dtype.itemsize for stride in given.strides]
     machine.launch(

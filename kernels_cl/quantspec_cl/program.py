@@ -2,26 +2,32 @@
 
 Two kinds. The generic program serves every scheme: format facts are rows of a table in device memory. Specialised programs
 serve one kind of scheme each, fast: the same facts become `-D` definitions, and every such program of the package is
-listed by `all_programs`. A program is built once a context; pyopencl and the runtime keep what they compiled on disk.
+listed by `all_programs`. A program is built once a context; what was compiled is kept on disk (`cache`).
 """
 
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pyopencl as cl
 
+from . import cache as disk
 from .errors import BuildError
 
 __all__ = ["BUILD_OPTIONS", "GENERIC", "SOURCES", "Program", "all_programs", "build", "register", "source_of"]
 
 #: The files that make the program, in the order in which they use one another.
-SOURCES = ("prelude.cl", "values.cl", "scales.cl", "blocks.cl", "quantize.cl", "packing.cl", "layout.cl")
+SOURCES = (
+    *("prelude.cl", "steps.cl", "values.cl", "scales.cl", "blocks.cl", "quantize.cl", "packing.cl", "layout.cl"),
+    "operations.cl",
+)
 BUILD_OPTIONS = ("-cl-std=CL1.2", "-Werror")
 
 ScalarType = type[np.uint32] | type[np.uint64] | None
@@ -63,40 +69,55 @@ def source_of(*names: str) -> str:
     return "".join(f'#line 1 "{name}"\n{(folder / name).read_text(encoding="utf-8")}\n' for name in names)
 
 
-def build(context: cl.Context, source: str, options: Sequence[str] = ()) -> Mapping[str, cl.Kernel]:
+def build(
+    context: cl.Context, source: str, options: Sequence[str] = (), device: cl.Device | None = None
+) -> Mapping[str, cl.Kernel]:
     """The kernels of a source, by name, with the types of their scalar arguments set. Raises BuildError with the log."""
-    arguments = _arguments(source)
+    arguments, told = _arguments(source), [*BUILD_OPTIONS, *options]
     with warnings.catch_warnings():
         # PoCL's log is never empty; real warnings are errors by -Werror
         warnings.simplefilter("ignore", cl.CompilerWarning)
         try:
-            program = _compiled(context, source, [*BUILD_OPTIONS, *options])
-            kernels = {name: cl.Kernel(program, name) for name in arguments}
+            kernels = _kernels(context, context.devices[0] if device is None else device, source, told, list(arguments))
         except cl.Error as error:
             if error.code == cl.status_code.INVALID_KERNEL_NAME:
-                # what PoCL's cache on disk gives after a compiler of its was aborted
-                raise BuildError(
-                    "the program lacks kernels: empty the runtime's cache of them (POCL_CACHE_DIR)", str(error)
-                ) from error
-            raise BuildError(
-                f"the kernels did not build with options {[*BUILD_OPTIONS, *options]}", str(error)
-            ) from error
+                raise BuildError("the program lacks kernels, compiled a second time too", str(error)) from error
+            raise BuildError(f"the kernels did not build with options {told}", str(error)) from error
     for name, kernel in kernels.items():
         kernel.set_scalar_arg_dtypes(arguments[name])
     return kernels
 
 
-def _compiled(context: cl.Context, source: str, options: Sequence[str]) -> cl.Program:
-    program = cl.Program(context, source)
+def _kernels(
+    context: cl.Context, device: cl.Device, source: str, options: list[str], names: Sequence[str]
+) -> dict[str, cl.Kernel]:
+    """The kernels, from disk or compiled; twice where the runtime's own cache gives a program without kernels.
+
+    PoCL's does after a process was killed, or its compiler aborted, half-way: another text is another entry of it.
+    """
+    key = disk.key_of(device, source, options)
+    binary = disk.load(key)
+    if binary is not None:
+        with suppress(cl.Error):  # of another build of the runtime, or spoilt: as if it were not there
+            return _named(cl.Program(context, [device], [binary]), device, options, names)[1]
     try:
-        program.build(options)
-    except KeyError:
-        # pyopencl's cache on disk, when it fails, reads a variable that may not be set (PYOPENCL_CACHE_FAILURE_FATAL)
-        # and so hides what went wrong: without the cache the build works, or says why not
-        uncached: Any = False  # pyopencl takes it, though its signature says str
-        program = cl.Program(context, source)
-        program.build(options, cache_dir=uncached)
-    return program
+        program, kernels = _named(cl.Program(context, source), device, options, names)
+    except cl.Error as error:
+        if error.code != cl.status_code.INVALID_KERNEL_NAME:
+            raise
+        again = f"{source}\n__constant int again_{uuid4().hex} = 0;\n"
+        program, kernels = _named(cl.Program(context, again), device, options, names)
+    which = program.get_info(cl.program_info.DEVICES).index(device)
+    disk.store(key, program.get_info(cl.program_info.BINARIES)[which])
+    return kernels
+
+
+def _named(
+    program: cl.Program, device: cl.Device, options: list[str], names: Sequence[str]
+) -> tuple[cl.Program, dict[str, cl.Kernel]]:
+    without: Any = False  # pyopencl takes it for its own cache, though its signature says str
+    program.build(options, devices=[device], cache_dir=without)
+    return program, {name: cl.Kernel(program, name) for name in names}
 
 
 @cache

@@ -1,24 +1,22 @@
-"""Quantize and dequantize on a device. Rules SCL-14, QNT-1 to QNT-12; which scales: `choice`."""
-
-from typing import Any
+"""Quantize on a device. Rules SCL-14, QNT-1 to QNT-8, QNT-12; which scales: `choice`."""
 
 import numpy as np
-import numpy.typing as npt
 
-from quantspec import CANONICAL, CANONICAL_CODEC, Codec, DtypeError, Quantized, Recipe, Scheme
+from quantspec import CANONICAL, CANONICAL_CODEC, Codec, Quantized, Recipe, Scheme
 from quantspec.blocks import check_array_shape
 from quantspec.recipes import require_canonical
 from quantspec.tensor import require_record
 
-from .choice import Given, choose
-from .errors import ForeignArrayError
-from .formats import ABSENT, FLOATS, INDEX, float_type
+from .choice import Fixed, Given, choose, fix
+from .formats import ABSENT, INDEX
 from .geometry import WHOLE, Shape, grid_walk
 from .host import DeviceArray, Machine
-from .inputs import ArrayInput, take_numbers
-from .tensors import DeviceQuantized
+from .inputs import ArrayInput, Numbers, take_numbers
+from .paths import Path
+from .quantize_fast import plan, run
+from .tensors import DeviceQuantized, Flags, adopted
 
-__all__ = ["dequantize", "quantize", "uploaded"]
+__all__ = ["codes_of", "effective_scales", "grid_of", "quantize", "taken", "uploaded"]
 
 
 def quantize(
@@ -29,33 +27,52 @@ def quantize(
     tensor: Given,
     recipe: Recipe = CANONICAL,
     codec: Codec = CANONICAL_CODEC,
+    out: DeviceArray | None = None,
 ) -> DeviceQuantized:
     """Codes and scales of a tensor. As `quantspec.quantize`; checks in its order. Rules QNT-1 to QNT-8."""
+    return codes_of(*taken(machine, x, scheme, block, tensor, recipe, codec), recipe)
+
+
+def codes_of(numbers: Numbers, scheme: Scheme, given: Fixed, recipe: Recipe) -> DeviceQuantized:
+    """Codes and scales, by the path that the scheme and the tensor allow."""
+    planned = plan(numbers, scheme, given, words=False)
+    if isinstance(planned, Path):
+        return _generic_codes(numbers, scheme, given, recipe, planned)
+    levels = run(planned, numbers, scheme, given)
+    return DeviceQuantized(scheme, levels.out, *levels.codes, recipe, levels.flags, levels.tensor_flag)
+
+
+def taken(
+    machine: Machine, x: ArrayInput, scheme: Scheme | str, block: Given, tensor: Given, recipe: Recipe, codec: Codec
+) -> tuple[Numbers, Scheme, Fixed]:
+    """The arguments of quantize, checked in the reference's order; what depends on data too."""
     scheme = Scheme.of(scheme)
     require_canonical(recipe=recipe, codec=codec)
     numbers = take_numbers(machine, x)
-    shape = check_array_shape(numbers.array.shape, argument="x.shape")
-    scheme.require_shape(shape)
-    blocks, single = choose(numbers, scheme, block, tensor)
+    scheme.require_shape(check_array_shape(numbers.array.shape, argument="x.shape"))
+    return numbers, scheme, fix(numbers, scheme, block, tensor)
+
+
+def _generic_codes(numbers: Numbers, scheme: Scheme, given: Fixed, recipe: Recipe, path: Path) -> DeviceQuantized:
+    """Codes and scales by the kernels that take every scheme: amax, scales, codes."""
+    machine, shape = numbers.array.machine, numbers.array.shape
+    blocks, single = choose(numbers, scheme, given)
     block_codes = None if blocks is None else blocks.codes
     tensor_code = None if single is None else single.codes
-    effective = _effective(machine, scheme, block_codes, tensor_code)
-    codes = machine.empty(shape, np.uint8)
+    effective = effective_scales(machine, scheme, block_codes, tensor_code)
+    codes = machine.empty(shape, np.uint8).written_by(path)
     head = (machine.formats, numbers.row, INDEX[scheme.value.name], *machine.lookup(scheme.table).arguments)
-    grid = machine.constant(_grid(scheme, shape, effective))
+    grid = machine.constant(grid_of(scheme, shape, effective))
     machine.launch("quantize", codes.size, *head, numbers.array, effective, grid, codes, codes.size)
+    flags = None if blocks is None or blocks.saturated is None else Flags(blocks.saturated, blocks.codes.shape)
     return DeviceQuantized(
-        scheme,
-        codes,
-        block_codes,
-        tensor_code,
-        recipe,
-        None if blocks is None else blocks.saturated,
-        None if single is None else single.saturated,
+        scheme, codes, block_codes, tensor_code, recipe, flags, None if single is None else single.saturated
     )
 
 
-def _effective(machine: Machine, scheme: Scheme, blocks: DeviceArray | None, single: DeviceArray | None) -> DeviceArray:
+def effective_scales(
+    machine: Machine, scheme: Scheme, blocks: DeviceArray | None, single: DeviceArray | None
+) -> DeviceArray:
     """s of each block, flat, or of the tensor. Rule SCL-14."""
     effective = machine.empty((1 if blocks is None else blocks.size,), np.uint32)
     types = (None if scheme.block is None else scheme.block.scale, scheme.tensor)
@@ -65,41 +82,16 @@ def _effective(machine: Machine, scheme: Scheme, blocks: DeviceArray | None, sin
     return effective
 
 
-def _grid(scheme: Scheme, shape: Shape, effective: DeviceArray) -> Shape:
+def grid_of(scheme: Scheme, shape: Shape, effective: DeviceArray) -> Shape:
+    """The blocks of a tensor for kernels that look the effective scales up."""
     return WHOLE if effective.size == 1 or 0 in shape else grid_walk(shape, scheme.extents(len(shape)))
 
 
-def dequantize(
-    machine: Machine, tensor: Quantized | DeviceQuantized, dtype: npt.DTypeLike = "f32", codec: Codec = CANONICAL_CODEC
-) -> DeviceArray:
-    """Numbers of a quantized tensor. As `quantspec.dequantize`. Rules QNT-9 to QNT-12."""
-    quantized = uploaded(machine, tensor)
-    require_canonical(recipe=quantized.recipe, codec=codec)
-    out = _output(dtype)
-    scheme, codes = quantized.scheme, quantized.codes
-    effective = _effective(machine, scheme, quantized.scale_codes, quantized.tensor_scale_code)
-    y = machine.empty(codes.shape, out)
-    head = (machine.formats, INDEX[scheme.value.name], *machine.lookup(scheme.table).arguments, INDEX[FLOATS[out].name])
-    grid = machine.constant(_grid(scheme, codes.shape, effective))
-    machine.launch("dequantize", y.size, *head, codes, effective, grid, y, y.size)
-    return y
-
-
-def _output(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """The dtype that an output is written in. Rule QNT-10."""
-    found = float_type(dtype) if isinstance(dtype, str) else np.dtype(dtype)
-    if found is None or found not in FLOATS:
-        raise DtypeError("QNT-10", f"dtype={dtype!r}; allowed: 'f32', 'f16', 'bf16' or the dtypes of those")
-    return found
-
-
-def uploaded(machine: Machine, tensor: Quantized | DeviceQuantized) -> DeviceQuantized:
+def uploaded(machine: Machine, tensor: Quantized | DeviceQuantized, *, argument: str = "tensor") -> DeviceQuantized:
     """A quantized tensor of this session; an array or bytes in its place is refused. Rule QNT-12."""
     if isinstance(tensor, DeviceQuantized):
-        if tensor.codes.machine is not machine:
-            raise ForeignArrayError("the quantized tensor belongs to another session; pass its .get()")
-        return tensor
-    require_record(tensor, Quantized)
+        return adopted(machine, tensor)
+    require_record(tensor, Quantized, argument=argument)
     return DeviceQuantized(
         tensor.scheme,
         machine.upload(tensor.codes),

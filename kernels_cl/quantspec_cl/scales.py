@@ -13,7 +13,7 @@ from .formats import INDEX
 from .host import DeviceArray, Machine
 from .inputs import ArrayInput, Numbers, take_numbers, take_scale_codes
 
-__all__ = ["Encoded", "check_scale_codes", "decode_scale", "encode_scale", "given_scales"]
+__all__ = ["Encoded", "check_scale_codes", "decode_scale", "decoded_scale", "encode_scale", "given_scales"]
 
 Rounding = Literal["up", "nearest"]
 Strictness = Literal["refuse", "ignore"]
@@ -100,7 +100,11 @@ def decode_scale(
     if ue4m3_bit7 not in ("refuse", "ignore"):
         raise UnsupportedError("SCL-2", f"ue4m3_bit7={ue4m3_bit7!r}; allowed: 'refuse', 'ignore'")
     taken = take_scale_codes(machine, codes, row, argument="scale_codes")
-    checked = check_scale_codes(taken, row, bit7=ue4m3_bit7)
+    return decoded_scale(machine, check_scale_codes(taken, row, bit7=ue4m3_bit7), row)
+
+
+def decoded_scale(machine: Machine, checked: DeviceArray, row: ScaleType) -> DeviceArray:
+    """Numbers of scale codes that were checked before."""
     y = machine.empty(checked.shape, np.float32)
     machine.launch("decode_scale", y.size, machine.formats, INDEX[row.name], checked, y, y.size)
     return y

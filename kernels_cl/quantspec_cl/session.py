@@ -1,6 +1,6 @@
 """Sessions: a device with its kernels built, and the verbs on it, with the reference's names, arguments and refusals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -21,18 +21,22 @@ from quantspec import (
     ValueFormat,
 )
 
-from . import assemble, layout, packing, quantize, scales, values
+from . import assemble, chain, dequantize, layout, packing, products, quantize, quantize_words, scales, values
+from .chain import StepInput
 from .choice import Given
 from .device import DeviceInfo
 from .errors import DeviceError
-from .host import DeviceArray, Machine, open_machine
+from .host import DeviceArray
 from .inputs import ArrayInput
 from .layout import BytesInput
+from .opening import open_machine
 from .paths import PathChoice
 from .probe import Measurement, measure
+from .products import MatrixInput
 from .scales import Rounding, Strictness
 from .tensors import DevicePacked, DeviceQuantized
 from .values import TableInput
+from .verbs import LayoutVerbs
 
 __all__ = ["Session", "open_device", "self_test"]
 
@@ -56,14 +60,13 @@ def open_device(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Session:
+class Session(LayoutVerbs):
     """The verbs of quantspec on one device. Inputs are host arrays and records or this session's own; results stay there.
 
     `.get()` of a result is the numpy array or quantspec record. Refusals are the reference's, rule ids and texts included;
     those that depend on data are found by kernels. Rules of each verb: the function of the same name in quantspec.
     """
 
-    machine: Machine
     build_options: tuple[str, ...] = ()
 
     @property
@@ -158,11 +161,51 @@ class Session:
         tensor = Given("tensor_scale", tensor_scale, "tensor_scale_code", tensor_scale_code)
         return quantize.quantize(self.machine, x, scheme, block, tensor, recipe, codec)
 
+    def quantize_packed(
+        self,
+        x: ArrayInput,
+        scheme: Scheme | str,
+        *,
+        scales: ArrayInput | None = None,
+        scale_codes: ArrayInput | None = None,
+        tensor_scale: ArrayInput | None = None,
+        tensor_scale_code: ArrayInput | None = None,
+        recipe: Recipe = CANONICAL,
+        codec: Codec = CANONICAL_CODEC,
+        container: Container = CANONICAL_CONTAINER,
+    ) -> DevicePacked:
+        """Words and scales of a tensor, as `pack` of `quantize` gives them. Rules QNT-1 to QNT-8, PAK-1 to PAK-6."""
+        block = Given("scales", scales, "scale_codes", scale_codes)
+        tensor = Given("tensor_scale", tensor_scale, "tensor_scale_code", tensor_scale_code)
+        return quantize_words.quantize_packed(self.machine, x, scheme, block, tensor, recipe, codec, container)
+
     def dequantize(
         self, tensor: Quantized | DeviceQuantized, dtype: npt.DTypeLike = "f32", *, codec: Codec = CANONICAL_CODEC
     ) -> DeviceArray:
         """Numbers of a quantized tensor in f32, f16 or bf16. Rules QNT-9 to QNT-12."""
-        return quantize.dequantize(self.machine, tensor, dtype, codec)
+        return dequantize.dequantize(self.machine, tensor, dtype, codec)
+
+    def dequantize_packed(
+        self, packed: Packed | DevicePacked, dtype: npt.DTypeLike = "f32", *, padding: Strictness = "refuse"
+    ) -> DeviceArray:
+        """Numbers of a packed tensor, as `dequantize` of `unpack` gives them. Rules PAK-1 to PAK-8, QNT-9 to QNT-12."""
+        return dequantize.dequantize_packed(self.machine, packed, dtype, padding)
+
+    def chain(
+        self, tensor: Quantized | DeviceQuantized, steps: Iterable[StepInput], dtype: npt.DTypeLike = "f32"
+    ) -> DeviceArray:
+        """The dequantized numbers after each of the steps in turn. Rules OPS-14 to OPS-23."""
+        return chain.chain(self.machine, tensor, steps, dtype)
+
+    def product(self, x: ArrayInput, w: MatrixInput, dtype: npt.DTypeLike = "f32") -> DeviceArray:
+        """x [..., K] times quantized w [K, N], which may be packed: it is read as it lies. Rules PRD-1 to PRD-9."""
+        return products.product(self.machine, x, w, dtype)
+
+    def product_codes(
+        self, x: Quantized | DeviceQuantized, w: MatrixInput, dtype: npt.DTypeLike = "f32"
+    ) -> DeviceArray:
+        """Quantized x [..., K] times quantized w [K, N], from codes. Rules PRD-8, PRD-10 to PRD-17."""
+        return products.product_codes(self.machine, x, w, dtype)
 
     def pack(self, tensor: Quantized | DeviceQuantized, *, container: Container = CANONICAL_CONTAINER) -> DevicePacked:
         """Codes in words. Rules PAK-1 to PAK-6, QNT-12."""

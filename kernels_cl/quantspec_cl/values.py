@@ -17,14 +17,19 @@ TableInput = Table | npt.ArrayLike | None
 
 
 def encode(
-    machine: Machine, x: ArrayInput, value: str | ValueFormat, table: TableInput = None, codec: Codec = CANONICAL_CODEC
+    machine: Machine,
+    x: ArrayInput,
+    value: str | ValueFormat,
+    table: TableInput = None,
+    codec: Codec = CANONICAL_CODEC,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Codes of numbers, uint8 of x's shape. As `quantspec.encode`."""
     row = value_format(value)
     require_canonical(codec=codec)
     lookup = machine.lookup(None if table is None else table_for(table, row))
     numbers = take_numbers(machine, x)
-    codes = machine.empty(numbers.array.shape, np.uint8)
+    codes = machine.empty(numbers.array.shape, np.uint8, out)
     head = (machine.formats, numbers.row, INDEX[row.name], *lookup.arguments)
     machine.launch("encode", codes.size, *head, numbers.array, codes, codes.size)
     return codes
@@ -36,14 +41,15 @@ def decode(
     value: str | ValueFormat,
     table: TableInput = None,
     codec: Codec = CANONICAL_CODEC,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Numbers of codes, f32 of their shape. As `quantspec.decode`."""
     row = value_format(value)
     require_canonical(codec=codec)
     entries = None if table is None else table_for(table, row)
-    taken = take_code_bytes(machine, codes)
+    taken = take_code_bytes(machine, codes, row)
     check_codes(taken, row, lookup=entries is not None)
-    y = machine.empty(taken.shape, np.float32)
+    y = machine.empty(taken.shape, np.float32, out)
     head = (machine.formats, INDEX[row.name], *machine.lookup(entries).arguments)
     machine.launch("decode", y.size, *head, taken, y, y.size)
     return y

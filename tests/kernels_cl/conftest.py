@@ -9,6 +9,7 @@ import pytest
 
 if TYPE_CHECKING:
     import quantspec_cl as qc
+    from quantspec_cl.paths import PathChoice
 
 MISSING = importlib.util.find_spec("pyopencl") is None
 if MISSING:
@@ -26,15 +27,15 @@ BUILDS = {
 
 
 @cache
-def opened(*options: str) -> "qc.Session":
-    """A poisoned session on the chosen device, one for each set of build options."""
+def opened(*options: str, path: "PathChoice" = "auto") -> "qc.Session":
+    """A poisoned session on the chosen device, one for each set of build options and choice of path."""
     import quantspec_cl as qc
 
     for runtime in qc.find_runtimes():
         if not runtime.listed and runtime.name == DEVICE:
             qc.use_runtime(runtime)
     try:
-        return qc.open_device(DEVICE, build_options=options, poison=True)
+        return qc.open_device(DEVICE, build_options=options, poison=True, path=path)
     except qc.NoDeviceError as error:
         pytest.skip(str(error))
 

@@ -8,7 +8,7 @@ import pytest
 
 import quantspec as qs
 import quantspec_cl as qc
-from quantspec_cl.host import open_machine
+from quantspec_cl.opening import open_machine
 from quantspec_cl.program import SOURCES, source_of
 
 from .agreement import same_bits, same_quantized, same_storage

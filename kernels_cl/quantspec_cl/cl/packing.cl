@@ -39,6 +39,21 @@ static uint dirt(__global const uchar* words, uint size, uint width, uint fields
     return used < 32u ? word >> used << used : 0u;
 }
 
+/* Whether a word of four bytes sets one of the bits above the last field: every writer writes the same. PAK-5 */
+__kernel void any_unused_bit(__global const uint* words, uint unused, __global uint* dirty, ulong n, ulong chunk) {
+    ulong start = (ulong)get_global_id(0) * chunk, stop = min(start + chunk, n);
+    uint found = 0;
+    for (ulong i = start; i < stop; i++) found |= words[i];
+    if (found & unused) dirty[0] = 1u;
+}
+
+/* Whether the last word of a line sets a bit that holds no code. PAK-3 */
+__kernel void any_dirty_end(__global const uchar* words, uint size, uint width, uint fields, ulong length, ulong a_line,
+                            __global uint* dirty, ulong n) {
+    ulong line = get_global_id(0);
+    if (line < n && dirt(words, size, width, fields, length, a_line, (line + 1u) * a_line - 1u)) dirty[0] = 1u;
+}
+
 /* The first word with such bits. PAK-7 */
 __kernel void first_dirty_word(__global const uchar* words, uint size, uint width, uint fields, ulong length, ulong a_line,
                                __global ulong* firsts, ulong n, ulong chunk) {

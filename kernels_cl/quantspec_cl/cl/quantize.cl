@@ -1,10 +1,5 @@
 /* Quantize and dequantize. SCL-4 to SCL-14, SCL-23, SCL-24, QNT-1 to QNT-11. */
 
-static uint not_lost(uint scale, uint source) { return scale == 0 && source > 0 ? LOST : scale; }
-
-/* amax / H, one division. SCL-4, SCL-6, SCL-7 */
-static uint raw_scale(uint largest, uint half_range) { return not_lost(divide(largest, half_range), largest); }
-
 /* Store the smallest representable scale not below, and whether it saturated. SCL-8, SCL-9, SCL-24 */
 static void store_up(uint scale, __constant const Format* f, __global uchar* codes, ulong i, __global uchar* saturated, int counts) {
     uint code = round_scale(scale, f, 1);
@@ -51,15 +46,6 @@ __kernel void effective_scale(__constant const Format* formats, uint block, uint
     effective[i] = tensor == ABSENT ? b : block == ABSENT ? g : multiply(g, b);
 }
 
-/* x / s; NaN and zero scales by rule, every NaN with x's sign. QNT-2 to QNT-5 */
-static uint quotient(uint x, uint s) {
-    uint sign = x & SIGN;
-    if (is_nan(x) || is_nan(s)) return QNAN | sign;
-    if ((s & MAGNITUDE) == 0) return sign;
-    uint q = divide(x, s);
-    return is_nan(q) ? QNAN | sign : q;
-}
-
 __kernel void quantize(__constant const Format* formats, uint number_type, uint value, __global const int* table, uint entries,
                        uint thresholds, __global const uchar* x, __global const uint* effective, __constant const ulong* grid,
                        __global uchar* codes, ulong n) {
@@ -67,12 +53,6 @@ __kernel void quantize(__constant const Format* formats, uint number_type, uint 
     if (i >= n) return;
     uint q = quotient(load_number(x, formats + number_type, i), effective[block_of(i, grid)]);
     codes[i] = (uchar)encode_value(q, formats + value, table, entries, thresholds); /* QNT-6 */
-}
-
-/* The code of a number in an output type: one rounding, nearest-even, overflow to Inf, NaN canonical. QNT-10, QNT-11 */
-static uint narrow(uint y, __constant const Format* f) {
-    if (is_nan(y)) return f->nan;
-    return min(round_fields(y & MAGNITUDE, f, 0), f->infinity) | (y & SIGN ? f->sign_bit : 0u);
 }
 
 __kernel void dequantize(__constant const Format* formats, uint value, __global const int* table, uint entries,
@@ -85,14 +65,15 @@ __kernel void dequantize(__constant const Format* formats, uint value, __global 
     store_code(y, formats[output].size, i, narrow(product, formats + output));
 }
 
-/* Saturated scales of a chunk: how many, and the first. SCL-24 */
+/* Saturated scales of a chunk: how many bits are set, and the first, by its number among the bits. SCL-24 */
 __kernel void tally(__global const uchar* saturated, __global ulong* counts, __global ulong* firsts, ulong n, ulong chunk) {
     ulong piece = get_global_id(0), start = piece * chunk, stop = min(start + chunk, n);
     if (start >= n) return;
     ulong count = 0, first = NOWHERE;
     for (ulong i = start; i < stop; i++) {
-        if (!saturated[i]) continue;
-        if (count++ == 0) first = i;
+        uint bits = saturated[i];
+        if (bits && count == 0) first = 8 * i + 31u - clz(bits & -bits);
+        for (; bits; bits &= bits - 1u) count++;
     }
     counts[piece] = count;
     firsts[piece] = first;

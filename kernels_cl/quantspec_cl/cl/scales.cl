@@ -1,24 +1,5 @@
 /* Scales: how a number becomes a scale code and back. SCL-1 to SCL-3, SCL-8, SCL-9, SCL-15 to SCL-21. */
 
-/* Codes in a format of powers of two, no zero; nearest is by value. At most 2^-bias is code 0. SCL-3, SCL-9, SCL-16 */
-static uint round_power(uint magnitude, __constant const Format* f, int up) {
-    if (magnitude == 0) return 0;
-    Number n = number(magnitude);
-    int code = n.e + 23 + f->bias;
-    uint rest = n.m & FRACTION;
-    /* between 2^k and 2^(k+1) the midpoint is 1.5 * 2^k; the even code takes a tie */
-    uint grows = up ? (uint)(rest > 0) : (uint)(2u * rest + TIE((uint)code) > IMPLICIT);
-    return (uint)max(code + (int)grows, 0);
-}
-
-/* The code of a magnitude, not yet saturated: up is the smallest not below, else nearest, ties to the even code. */
-static uint round_scale(uint magnitude, __constant const Format* f, int up) {
-    return f->kind == POWER ? round_power(magnitude, f, up) : round_fields(magnitude, f, up);
-}
-
-/* The exact number of a scale code, NaN as 7FC00000. SCL-1, SCL-2, SCL-3, SCL-18 */
-static uint decode_scale_code(uint code, __constant const Format* f) { return canonical(widen(code, f)); }
-
 /* The code of a given scale: NaN the type's NaN, else up (or nearest), saturating, the sign kept. SCL-15 to SCL-17, SCL-20 */
 static uint encode_given(uint x, __constant const Format* f, int up) {
     if (is_nan(x)) return f->nan;
