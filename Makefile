@@ -36,6 +36,7 @@ docs: $(VENV)/.docs
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/bench_reference.py $(ARGS)
 	-$(BIN)/python benchmarks/bench_wires.py
+	$(BIN)/python benchmarks/bench_kernels.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,6 +14,8 @@ from .errors import DeviceError as DeviceError
 from .errors import ForeignArrayError as ForeignArrayError
 from .errors import NoDeviceError as NoDeviceError
 from .host import DeviceArray as DeviceArray
+from .memory import Output as Output
+from .memory import aligned_empty as aligned_empty
 from .paths import Path as Path
 from .paths import PathChoice as PathChoice
 from .probe import Measurement as Measurement
@@ -22,6 +24,8 @@ from .runtimes import find_runtimes as find_runtimes
 from .runtimes import use_runtime as use_runtime
 from .session import Session as Session
 from .session import open_device as open_device
+from .session import open_queue as open_queue
 from .session import self_test as self_test
+from .stream import Stream as Stream
 from .tensors import DevicePacked as DevicePacked
 from .tensors import DeviceQuantized as DeviceQuantized

@@ -16,7 +16,7 @@ from .paths import Path
 if TYPE_CHECKING:
     from .host import Machine
 
-__all__ = ["DeviceArray", "Loan"]
+__all__ = ["DeviceArray", "Loan", "patterns_of"]
 
 
 class Loan:
@@ -73,10 +73,10 @@ class DeviceArray:
 
     def as_pyopencl(self) -> cl_array.Array:
         """The same memory as a pyopencl array on the session's queue: nothing is copied or waited for."""
-        shared: Any = cl_array.Array(self.machine.queue, self.shape, self.dtype, data=self.buffer)
+        found = cl_array.Array(self.machine.queue, self.shape, self.dtype, data=self.buffer)
         if self.owner is not None:
-            shared.owner = self.owner
-        return shared
+            vars(found)["owner"] = self.owner  # borrowed memory stays
+        return found
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """(1, 0), the host, on CPU devices; (4, 0), OpenCL, on others."""
@@ -89,10 +89,18 @@ class DeviceArray:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> object:
+    ) -> Any:
         """The memory itself, mapped, on CPU devices; a copy where the consumer asks for one, or for the host's memory.
 
         Waits for the kernels that write it. Shared memory is written by both sides: write to it only once the verbs that
         read the array are done (`session.finish()`).
         """
         return dlpack.exported(self, stream, max_version, dl_device, copy)
+
+
+def patterns_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array's bits as unsigned integers in this host's byte order, so that no conversion can touch a number."""
+    unsigned = np.dtype(f"u{array.dtype.itemsize}")
+    if array.dtype.isnative:
+        return array.view(unsigned)
+    return array.view(unsigned.newbyteorder("S")).astype(unsigned)

@@ -10,11 +10,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pyopencl as cl
 
-__all__ = ["folder", "key_of", "load", "store"]
+__all__ = ["folder", "key_of", "load", "spare_pyopencl", "store"]
 
 OFF = "PYOPENCL_NO_CACHE"  #: set: nothing is read from disk or written there
 DIGEST = 32
@@ -40,6 +41,20 @@ def key_of(device: cl.Device, source: str, options: Sequence[str]) -> str:
     changing = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(CHANGING))
     parts = (cl.VERSION_TEXT, sys.platform, *names, device.driver_version, *changing, *options, source)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@cache
+def spare_pyopencl() -> None:
+    """Switch pyopencl's own caches off where they cannot be written: they stop a kernel there, instead of doing without."""
+    place = folder()
+    try:
+        if place is not None:
+            place.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=place):
+                return
+    except OSError:
+        pass
+    setattr(cl, f"_{OFF}", True)  # as the variable does, which pyopencl reads only once
 
 
 def load(key: str) -> bytes | None:

@@ -25,7 +25,20 @@ from .tensors import DeviceQuantized
 __all__ = ["StepInput", "chain"]
 
 PROGRAM = Program(("prelude.cl", "steps.cl", "blocks.cl", "fma.cl", "chain.cl"))
-OPS = ("add", "sub", "rsub", "mul", "div", "rdiv", "min", "max", "neg", "abs", "select", "cast")  #: in the order of chain.cl
+OPS = (
+    "add",
+    "sub",
+    "rsub",
+    "mul",
+    "div",
+    "rdiv",
+    "min",
+    "max",
+    "neg",
+    "abs",
+    "select",
+    "cast",
+)  #: in the order of chain.cl
 ALIGNED = 4  #: bytes: what an operand starts at a multiple of
 
 StepInput = Step | str | Sequence[Any]
@@ -91,11 +104,12 @@ class Compiled:
                     "OPS-23",
                     f"{argument} ({step.op}) has {'no' if takes else 'a'} {name}; it takes {'one' if takes else 'none'}",
                 )
-        mask_at, mask = self._mask(step.mask, argument) if row.mask else (0, ())
+        nothing: Shape = ()
+        mask_at, mask = self._mask(step.mask, argument) if row.mask else (0, nothing)
         if step.op == "cast":
-            kind, at, operand = _cast_type(step.operand, argument), 0, ()
+            kind, at, operand = _cast_type(step.operand, argument), 0, nothing
         else:
-            kind, at, operand = self._operand(step.operand, argument) if row.operand else (0, 0, ())
+            kind, at, operand = self._operand(step.operand, argument) if row.operand else (0, 0, nothing)
         if self.count == 0:
             self.steps.clear()
         self.steps += [OPS.index(step.op), kind, at, mask_at, len(operand), len(mask), *operand, *mask]

@@ -117,8 +117,8 @@ def _tiles(scheme: Scheme, shape: Shape, words: _Words, high: int, wide: int) ->
         )
     span = max(wide, EIGHT)
     tiles, across = -(-rows // high), -(-columns // span)
-    # down the columns, a group writes whole lines of the cache
-    group, tall = (2, LOCAL // 2) if words.across else (min(1 << (across - 1).bit_length(), LOCAL), 1)
+    # words down the columns: a group reads whole lines of the cache, and some way along each row
+    group, tall = (8, LOCAL // 8) if words.across else (min(1 << (across - 1).bit_length(), LOCAL), 1)
     facts = {"ROWS": high, "COLUMNS": wide, "ACROSS": int(words.across), "PIECE": piece}
     grid = (1,) if scheme.block is None else blocks_along(shape, scheme)
     return Cut(

@@ -25,6 +25,7 @@ __all__ = ["Field", "Plan", "exponents", "normal_range", "plan", "programs", "ru
 FILES = ("prelude.cl", "decode_fast.cl", "dequantize_fast.cl")
 LOOKUP, NONE = 3, 4  #: as in decode_fast.cl
 CPU_EIGHTS, GPU_EIGHTS = 4, 1  #: groups that a work-item of `dequantize_rows` takes
+CPU_TALL, GPU_TALL = 64, 1  #: work-items of a group of `dequantize_tiles` that read on in the same columns
 ACROSS = 8  #: bytes of one number of each group that a work-item of `dequantize_tiles` takes: 64 bytes of a row
 PIECE = 32  #: bits of a column that a work-item of `dequantize_tiles` takes
 
@@ -86,9 +87,13 @@ def plan(machine: Machine, scheme: Scheme, shape: Shape, out: np.dtype[Any], *, 
     if not walk.fits:
         return generic(f"block extent {walk.extent} of the innermost axis is no multiple of {GROUP}, nor 1")
     field = Field.of(lines)
-    eights = field.eights(CPU_EIGHTS if machine.info.kind == "cpu" else GPU_EIGHTS)
+    eights, tall = (CPU_EIGHTS, CPU_TALL) if machine.info.kind == "cpu" else (GPU_EIGHTS, GPU_TALL)
+    eights = field.eights(eights)
     numbers = (*walk.numbers(field.stride(lines, walk, tiled=tiled)), *normal_range(scheme.value, scheme.table))
-    launches = tiles(walk, ACROSS // out.itemsize, field.fields, numbers) if tiled else rows(walk, eights, numbers)
+    if tiled:
+        launches = tiles(walk, ACROSS // out.itemsize, field.fields, numbers, tall)
+    else:
+        launches = rows(walk, eights, numbers)
     each = walk.each and scheme.block is not None
     path = Path(launches[0].kernel, f"{walk.length} elements a row, blocks of {walk.extent}")
     return Plan(_program(scheme, field, FLOATS[out], eights, each=each), launches, walk.grid, path, out)
@@ -98,7 +103,7 @@ def _program(scheme: Scheme, field: Field, out: ScaleType, eights: int, *, each:
     """The program that is told the facts of the formats, and no name of one."""
     facts = value_facts(scheme.value, scheme.table) | scale_facts(scheme)
     facts |= {"WIDTH": field.width, "FIELDS": field.fields, "EACH": int(each), "EIGHTS": eights}
-    facts |= {"OUT_SIZE": out.size, "OUT_BIAS": out.bias}
+    facts |= {"OUT_SIZE": out.size, "OUT_BIAS": out.bias, "EXACT": int(_digits(scheme) <= out.mantissa_bits + 1)}
     return Program(FILES, tuple(f"-D{name}={number}{'u' if number >> 31 else ''}" for name, number in facts.items()))
 
 
@@ -139,6 +144,14 @@ def normal_range(value: ValueFormat, table: Table | None) -> tuple[int, int]:
     smallest, largest = found
     lowest, highest = max(1 - smallest, 1), min(252 - largest, 254)
     return (lowest, highest) if lowest <= highest else (255, 255)
+
+
+def _digits(scheme: Scheme) -> int:
+    """Bits that a product's significand needs at most, before it is rounded."""
+    value, block = scheme.value, scheme.block
+    scales = [scale for scale in (None if block is None else block.scale, scheme.tensor) if scale is not None]
+    wide = 24 if scheme.table is not None else value.bits - 1 if value.is_integer else value.mantissa_bits + 1
+    return wide + sum(scale.mantissa_bits + 1 for scale in scales if scale.has_zero)
 
 
 def value_facts(value: ValueFormat, table: Table | None) -> dict[str, int]:

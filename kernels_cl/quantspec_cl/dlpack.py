@@ -5,7 +5,7 @@ bfloat16 and the 8-bit floats cross as unsigned integers of their size, their DL
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import ml_dtypes
 import numpy as np
@@ -17,7 +17,7 @@ from .errors import ForeignArrayError
 if TYPE_CHECKING:
     from .arrays import DeviceArray
 
-__all__ = ["CPU", "OPENCL", "exported", "imported", "is_producer"]
+__all__ = ["CPU", "OPENCL", "Producer", "exported", "imported", "is_producer", "tensor_of"]
 
 CPU, OPENCL = 1, 4
 HOSTS = (CPU, 3, 11)  #: device types whose memory the host reads: its own, and what CUDA and ROCm pin
@@ -59,7 +59,7 @@ _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.argtypes, _pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
 
 
-def _tensor_of(capsule: object) -> _Tensor | None:
+def tensor_of(capsule: object) -> _Tensor | None:
     """The tensor that a capsule holds, in place; None where it is no capsule of DLPack, or one that was taken."""
     if _is_valid(capsule, b"dltensor"):
         return _Tensor.from_address(_pointer(capsule, b"dltensor"))
@@ -68,6 +68,13 @@ def _tensor_of(capsule: object) -> _Tensor | None:
         tensor: _Tensor = found.tensor
         return tensor if found.major == 1 else None
     return None
+
+
+class Producer(Protocol):
+    """What gives its memory by DLPack: a tensor of any framework."""
+
+    def __dlpack__(self, *_: Any, **options: Any) -> Any: ...
+    def __dlpack_device__(self) -> tuple[Any, Any]: ...
 
 
 class _Held:
@@ -92,12 +99,14 @@ def imported(given: Any, *, what: str = "the array") -> npt.NDArray[Any]:
     """A tensor in the host's memory as a numpy array that shares it. Raises ForeignArrayError."""
     device = int(given.__dlpack_device__()[0])
     if device not in HOSTS:
-        raise ForeignArrayError(f"{what} is on DLPack device type {device}; allowed: the CPU's, 1 (move it there first)")
+        raise ForeignArrayError(
+            f"{what} is on DLPack device type {device}; allowed: the CPU's, 1 (move it there first)"
+        )
     try:
         capsule = _capsule(given.__dlpack__)
     except (BufferError, RuntimeError) as error:
         raise ForeignArrayError(f"{what} does not give its memory: {error}") from error
-    tensor = _tensor_of(capsule)
+    tensor = tensor_of(capsule)
     if tensor is None:
         raise ForeignArrayError(f"{what} gives a {type(capsule).__name__} that is no DLPack capsule of version 0 or 1")
     kind = (tensor.dtype.code, tensor.dtype.bits)
@@ -105,8 +114,9 @@ def imported(given: Any, *, what: str = "the array") -> npt.NDArray[Any]:
     if dtype is not None:
         tensor.dtype.code = UNSIGNED
     tensor.device_type = CPU
+    held: Any = _Held(capsule)
     try:
-        array: npt.NDArray[Any] = np.from_dlpack(_Held(capsule))
+        array: npt.NDArray[Any] = np.from_dlpack(held)
     except (BufferError, RuntimeError) as error:
         raise ForeignArrayError(f"{what} has DLPack type code {kind[0]} of {kind[1]} bits: {error}") from error
     return array if dtype is None else array.view(dtype)
@@ -127,7 +137,7 @@ def exported(
     max_version: tuple[int, int] | None,
     dl_device: tuple[int, int] | None,
     copy: bool | None,
-) -> object:
+) -> Any:
     """A capsule of a device array's memory, mapped, or of a copy. Raises BufferError, as DLPack wants it."""
     own = array.__dlpack_device__()
     target = (own if dl_device is None else (int(dl_device[0]), int(dl_device[1])))[0]
@@ -142,7 +152,7 @@ def exported(
     code = NUMBERS.get(array.dtype)
     plain = host if code is None else host.view(f"u{array.dtype.itemsize}")
     capsule = plain.__dlpack__(max_version=max_version) if VERSIONED and max_version else plain.__dlpack__()
-    tensor = _tensor_of(capsule)
+    tensor = tensor_of(capsule)
     if code is not None and tensor is not None:
         tensor.dtype.code = code[0]
     return capsule
@@ -150,7 +160,7 @@ def exported(
 
 def _mapped(array: "DeviceArray") -> npt.NDArray[Any]:
     """The array's memory, mapped until the last view of it is gone; nothing is copied on the runtimes measured."""
-    flags = cl.map_flags.READ | cl.map_flags.WRITE
+    flags: Any = cl.map_flags.READ | cl.map_flags.WRITE
     plain = np.dtype(f"u{array.dtype.itemsize}")
     host, _ = cl.enqueue_map_buffer(array.machine.queue, array.buffer, flags, 0, (array.size,), plain)
     found: npt.NDArray[Any] = host.view(array.dtype).reshape(array.shape)

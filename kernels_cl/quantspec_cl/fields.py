@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from quantspec import Scheme
 
-from .geometry import Shape, lines_of, stored_order, strides_of
+from .geometry import Shape, lines_of, stored_order, strides_of, walk_of
 
-__all__ = ["Fields", "View"]
+__all__ = ["Fields", "Move", "View"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +63,22 @@ class Fields:
         """True where some bits of the array hold no number."""
         return not self.dense or self.words * self.fields != math.prod(self.shape)
 
-    def widened(self, other: "Fields") -> "tuple[Fields, Fields] | None":
-        """Both as words of four bytes, the same numbers at the same p, where memory and lines are whole such words.
+    @property
+    def whole(self) -> bool:
+        """True where the array is whole words of four bytes, without a bit that is in no field."""
+        return self.dense and self.width <= 32 and self.words * self.size % 4 == 0
 
-        `other` is the source, which may begin its lines anywhere.
-        """
-        if self.width != other.width or not (self.dense and other.dense) or self.width > 32:
-            return None
-        fields = 32 // self.width
-        if self.pitch % fields or other.words * other.size % 4:
-            return None
-        return replace(self, size=4, fields=fields), replace(other, size=4, fields=fields)
+    @property
+    def wide(self) -> "Fields":
+        """The same numbers at the same p, in words of four bytes; the array is whole ones."""
+        return replace(self, size=4, fields=32 // self.width)
+
+    def widened(self, source: "Fields") -> "tuple[Fields, Fields]":
+        """This result and its source in words of four bytes, where memory allows it, and the result's lines begin with one."""
+        fits = self.whole and self.pitch % (32 // self.width) == 0
+        if self.width == source.width:
+            return (self.wide, source.wide) if fits and source.whole else (self, source)
+        return self.wide if fits else self, source.wide if source.whole else source
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +145,73 @@ class View:
     def offset(self, source: Shape) -> int:
         """Where the first element is."""
         return 0 if self.flat else sum(i * stride for i, stride in zip(self.origin, source, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What the kernels take: see operations.cl. In fields of the source, but `targets` and `target`: words of the result."""
+
+    own: Fields
+    result: Fields
+    lines: Shape
+    targets: Shape
+    source: Shape  #: from positions in row-major order to fields, where the view is flat
+    indices: Shape
+    inner: int  #: lines from one index of the picked axis to the next; 0: it is the lines' own
+    stride: int  #: fields from one index of the picked axis to the next
+    offset: int
+    start: int
+    length: int
+    step: int
+    a_line: int
+    target: int
+    items: int
+
+    @classmethod
+    def of(cls, own: Fields, result: Fields, view: View, axis: int, start: int) -> "Move":
+        """The part of a result that begins at `start` of an axis; all of it where the axis is -1."""
+        shape, strides, fields = view.shape, view.strides(own.strides), result.fields
+        along, outer = (result.order[-1], result.order[:-1]) if result.order else (-1, ())
+        length, step = (shape[along], strides[along]) if shape else (1, 1)
+        inside = start if axis == along else 0
+        a_line = -(-(inside + length) // fields) - inside // fields
+        sizes = [shape[i] for i in outer]
+        indices: Shape = ()
+        inner, stride, own_strides = 0, 0, list(strides)
+        if view.picked is not None:
+            chosen, indices = view.picked
+            if chosen != along:
+                inner = math.prod(sizes[outer.index(chosen) + 1 :])
+                stride, own_strides[chosen] = strides[chosen], 0
+        return cls(
+            own=own,
+            result=result,
+            lines=walk_of(sizes, [own_strides[i] for i in outer]),
+            targets=walk_of(sizes, [result.strides[i] // fields for i in outer]),
+            source=walk_of(own.shape, own.strides) if view.flat else (),
+            indices=indices,
+            inner=inner,
+            stride=stride,
+            offset=view.offset(own.strides),
+            start=inside,
+            length=length,
+            step=1 if length == 1 else step,
+            a_line=a_line,
+            target=0 if axis < 0 or axis == along else start * result.strides[axis] // fields,
+            items=math.prod(sizes) * a_line,
+        )
+
+    @property
+    def straight(self) -> bool:
+        """True where fields of the source are counted as positions in row-major order are, or as the strides say."""
+        return self.source[2:] in ((), (1,))
+
+    @property
+    def linear(self) -> bool:
+        """True where both sides have words and fields alike, and the numbers of a line lie evenly apart in the source."""
+        alike = (self.own.size, self.own.width, self.own.fields) == (
+            self.result.size,
+            self.result.width,
+            self.result.fields,
+        )
+        return alike and self.straight and (self.inner > 0 or not self.indices)

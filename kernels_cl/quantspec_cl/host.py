@@ -12,7 +12,7 @@ import pyopencl as cl
 
 from quantspec import Table, UnsupportedError
 
-from .arrays import DeviceArray
+from .arrays import DeviceArray, patterns_of
 from .device import DeviceInfo
 from .errors import ForeignArrayError
 from .geometry import Shape
@@ -126,7 +126,7 @@ class Machine:
 
     def upload(self, array: npt.NDArray[Any]) -> DeviceArray:
         """A host array of any strides and byte order, its bits unchanged, in this host's byte order."""
-        plain = np.ascontiguousarray(_patterns(array))
+        plain = np.ascontiguousarray(patterns_of(array))
         dtype = array.dtype.newbyteorder("=")
         if plain.size == 0:
             return self.empty(array.shape, dtype)
@@ -243,11 +243,3 @@ class Machine:
     def finish(self) -> None:
         """Wait for everything launched so far."""
         self.queue.finish()
-
-
-def _patterns(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array's bits as unsigned integers in this host's byte order, so that no conversion can touch a number."""
-    unsigned = np.dtype(f"u{array.dtype.itemsize}")
-    if array.dtype.isnative:
-        return array.view(unsigned)
-    return array.view(unsigned.newbyteorder("S")).astype(unsigned)

@@ -98,15 +98,15 @@ def rows(walk: Walk, eights: int, numbers: Shape) -> tuple[Launch, ...]:
     return tuple(found)
 
 
-def tiles(walk: Walk, across: int, fields: int, numbers: Shape) -> tuple[Launch, ...]:
-    """Work-items that take `across` groups of columns, `fields` rows deep."""
-    sizes, local = _rounded(-(-walk.groups // across), -(-walk.rows // fields))
+def tiles(walk: Walk, across: int, fields: int, numbers: Shape, tall: int) -> tuple[Launch, ...]:
+    """Work-items that take `across` groups of columns, `fields` rows deep; `tall` of a work-group lie below one another."""
+    sizes, local = _rounded(-(-walk.groups // across), -(-walk.rows // fields), LOCAL // tall)
     high = -(-walk.rows // walk.deep)
     return (Launch("dequantize_tiles", (*sizes, walk.batch), (*local, 1), (*numbers, walk.deep, high)),)
 
 
-def _rounded(across: int, down: int) -> tuple[Shape, Shape]:
-    """Work-items and a work-group for a kernel in which those outside do nothing."""
-    wide = min(1 << (across - 1).bit_length(), LOCAL)
+def _rounded(across: int, down: int, most: int = LOCAL) -> tuple[Shape, Shape]:
+    """Work-items and a work-group, at most so wide, for a kernel in which those outside do nothing."""
+    wide = min(1 << (across - 1).bit_length(), most)
     tall = min(1 << (down - 1).bit_length(), LOCAL // wide)
     return (-(-across // wide) * wide, -(-down // tall) * tall), (wide, tall)

@@ -36,6 +36,7 @@ def to_bytes(
     machine: Machine,
     tensor: Packed | Quantized | DevicePacked | DeviceQuantized,
     container: Container = CANONICAL_CONTAINER,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """The byte stream of a tensor, uint8 of one axis. As `quantspec.to_bytes`; a quantized tensor is packed first."""
     if isinstance(tensor, Quantized | DeviceQuantized):
@@ -48,7 +49,7 @@ def to_bytes(
         clean(machine, packed)  # words from elsewhere: what may not be read may not be written either
     byte_count(scheme, shape)  # refuses what no byte stream holds
     lines, regions = lines_of(scheme, shape), regions_of(scheme, shape)
-    data = machine.empty((regions.total,), np.uint8)
+    data = machine.empty((regions.total,), np.uint8, out)
     _write(packed.words, lines.word_bytes, walk_of((packed.words.size,), (1,)), data, 0)
     if packed.scale_codes is not None and scheme.block is not None:
         _write(packed.scale_codes, scheme.block.scale.size, _exchanged(scheme, shape), data, regions.blocks)

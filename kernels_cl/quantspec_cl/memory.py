@@ -17,7 +17,7 @@ from .formats import float_type
 from .host import Machine
 from .tensors import DevicePacked, DeviceQuantized
 
-__all__ = ["Output", "aligned_empty", "borrowed", "copied_into", "destination", "shared", "wrapped"]
+__all__ = ["Output", "aligned_empty", "borrowed", "destination", "shared", "wrapped"]
 
 Output = DeviceArray | cl_array.Array
 
@@ -49,14 +49,14 @@ def wrapped(
 
 def _part(buffer: cl.Buffer, offset: int, size: int) -> cl.Buffer:
     """A buffer over a part of another's memory; a part of a part is a part of the whole."""
-    whole = buffer.associated_memobject
+    whole = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
     if isinstance(whole, cl.Buffer):
         return whole.get_sub_region(buffer.offset + offset, size)
     return buffer.get_sub_region(offset, size)
 
 
-def shared(machine: Machine, given: cl_array.Array) -> DeviceArray | None:
-    """A pyopencl array in place; None where its strides or its place in the buffer do not allow it.
+def shared(machine: Machine, given: cl_array.Array) -> DeviceArray | cl.Buffer:
+    """A pyopencl array in place; its buffer where its strides or its place in that do not allow it.
 
     What writes the array, on its queue or as its events say, is waited for on the device.
     """
@@ -72,7 +72,7 @@ def shared(machine: Machine, given: cl_array.Array) -> DeviceArray | None:
         cl.enqueue_barrier(machine.queue, wait_for=list(given.events))
     align = machine.queue.device.mem_base_addr_align // 8
     if not given.flags.c_contiguous or given.offset % align:
-        return None
+        return given.base_data
     buffer = given.base_data if given.offset == 0 else _part(given.base_data, given.offset, given.nbytes)
     return DeviceArray(machine, buffer, given.shape, np.dtype(given.dtype))
 
@@ -111,6 +111,7 @@ def destination(machine: Machine, out: Output | None, *inputs: object) -> Device
     """Where a verb is to write: an array of this session or a pyopencl array, no part of an input. ForeignArrayError."""
     if out is None:
         return None
+    found: DeviceArray | cl.Buffer
     if isinstance(out, cl_array.Array):
         found = shared(machine, out)
     elif isinstance(out, DeviceArray):
@@ -119,7 +120,7 @@ def destination(machine: Machine, out: Output | None, *inputs: object) -> Device
         raise ForeignArrayError(
             f"out is a {type(out).__name__}; allowed: a DeviceArray (session.wrap makes one of a buffer), a pyopencl array"
         )
-    if found is None:
+    if not isinstance(found, DeviceArray):
         raise ForeignArrayError("out is a pyopencl array that is not C-ordered or not aligned; allowed: one that is")
     if found.owner is not None:
         raise ForeignArrayError("out is borrowed memory, which kernels only read")
@@ -146,16 +147,7 @@ def _buffers(given: object) -> Iterator[tuple[cl.Buffer, int]]:
 
 def _place(buffer: cl.Buffer, size: int) -> tuple[int, int, int]:
     """The whole buffer, as a number, and the first byte and the end of an array in it."""
-    whole = buffer.associated_memobject
+    whole = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
     if isinstance(whole, cl.Buffer):
         return whole.int_ptr, buffer.offset, buffer.offset + size
     return buffer.int_ptr, 0, size
-
-
-def copied_into(out: DeviceArray, array: DeviceArray) -> DeviceArray:
-    """The bytes of an array in another of its shape and dtype, copied on the device."""
-    machine = array.machine
-    machine.empty(array.shape, array.dtype, out)  # refuses what does not fit
-    if array.nbytes:
-        cl.enqueue_copy(machine.queue, out.buffer, array.buffer, byte_count=array.nbytes)
-    return out

@@ -8,6 +8,7 @@ import numpy as np
 
 from quantspec import LayoutError, Packed, Quantized, Scheme, ShapeError
 from quantspec.blocks import MOST_EXTENTS, Block, check_array_shape
+from quantspec.recipes import require_canonical
 from quantspec.stores import Store
 
 from .fields import Fields, View
@@ -71,6 +72,7 @@ def taken(machine: Machine, tensor: Stored, padding: Strictness, *, argument: st
     """A tensor that an operation may read: words as `unpack` reads them. Rules QNT-12, PAK-7, PAK-8, VAL-5."""
     if isinstance(tensor, Packed | DevicePacked):
         packed = uploaded_words(machine, tensor, argument=argument)
+        require_canonical(container=packed.container)
         require_readable(machine, packed, padding)
         return Source(packed, packed.words, Fields.of_words(packed.scheme, packed.shape), padding == "refuse")
     quantized = uploaded(machine, tensor, argument=argument)

@@ -51,10 +51,10 @@ def machine_on(
     """Built kernels and the tables on a queue. Raises DeviceError, NoDeviceError, BuildError."""
     if choice not in get_args(PathChoice):
         raise DeviceError(f"path={choice!r}; allowed: {', '.join(map(repr, get_args(PathChoice)))}")
+    require_queue(queue)
     if info is None:
         info = describe_device(queue.device)
         _require_usable(info)
-    require_queue(queue)
     context = context_of(queue)
     rows = format_rows()
     formats = cl.Buffer(context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=rows.view(np.uint32))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from quantspec import CANONICAL_CODEC, Packed, Scheme, ShapeError
+from quantspec import CANONICAL_CODEC, Codec, Packed, Recipe, Scheme, ShapeError
 from quantspec.blocks import check_array_shape
 from quantspec.stores import Store
 
@@ -213,14 +213,20 @@ def _regridded(machine: Machine, source: Source, new: Shape) -> Shape:
     return regrid.extents
 
 
-def requantize(machine: Machine, tensor: Stored, scheme: Scheme | str, padding: Strictness = "refuse") -> Made:
+def requantize(
+    machine: Machine,
+    tensor: Stored,
+    scheme: Scheme | str,
+    padding: Strictness = "refuse",
+    recipe: Recipe | None = None,
+    codec: Codec = CANONICAL_CODEC,
+) -> Made:
     """The tensor dequantized to f32 and quantized again under a scheme: lossy, scales chosen anew. Rule OPS-12."""
     block, single = Given("scales", None, "scale_codes", None), Given("tensor_scale", None, "tensor_scale_code", None)
     if isinstance(tensor, Packed | DevicePacked):
         numbers = dequantize_packed(machine, tensor, padding=padding)
-        return quantize_packed(
-            machine, numbers, scheme, block, single, tensor.recipe, CANONICAL_CODEC, tensor.container
-        )
+        by = tensor.recipe if recipe is None else recipe
+        return quantize_packed(machine, numbers, scheme, block, single, by, codec, tensor.container)
     require_strictness(padding)
     numbers = dequantize(machine, tensor)
-    return quantize(machine, numbers, scheme, block, single, tensor.recipe)
+    return quantize(machine, numbers, scheme, block, single, tensor.recipe if recipe is None else recipe, codec)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyopencl as cl
 
 from quantspec import Packed, Quantized, ScaleType, SchemeError, ShapeError
 from quantspec.blocks import check_array_shape
@@ -118,7 +119,7 @@ def _require_symmetric(tensor: DeviceQuantized | Matrix, argument: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The scales of one factor of a product of codes; a level that its scheme lacks is a scale of 1. Rules PRD-12, PRD-15, PRD-17."""
+    """The scales of one factor of a product of codes; an absent level is a scale of 1. Rules PRD-12, PRD-15, PRD-17."""
 
     machine: Machine
     scales: DeviceArray  #: of blocks
@@ -138,7 +139,7 @@ class Side:
         return cls(machine, block, grid_walk(shape, extents), extents[axis], single)
 
     @property
-    def arguments(self) -> tuple[object, ...]:
+    def arguments(self) -> tuple[DeviceArray, cl.Buffer, int]:
         """The kernel's: scales, their grid, the extent."""
         return self.scales, self.machine.constant(self.grid), self.extent
 

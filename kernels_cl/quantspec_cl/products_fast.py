@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from quantspec import NF4, SCALES, VALUES, ScaleType, Scheme
+from quantspec import SCALES, VALUES, ScaleType, Scheme
 
 from .dequantize_fast import exponents, normal_range, scale_facts, value_facts
 from .formats import FLOATS, INDEX, POWER
@@ -23,7 +23,7 @@ from .trust import trust
 
 __all__ = ["Plan", "plan", "run"]
 
-FILES = ("prelude.cl", "steps.cl", "matrix.cl", "fma.cl", "decode_fast.cl", "products_fast.cl")
+FILES = ("prelude.cl", "steps.cl", "matrix.cl", "fma.cl", "decode_fast.cl", "weights_fast.cl", "products_fast.cl")
 RUN = 32  #: indices, PRD-4
 GROUP = 8  #: columns of a vector
 WIDTHS = (2, 4, 8)  #: bits of a field
@@ -117,7 +117,7 @@ def _unfit(w: Matrix, down: int, across: int) -> str | None:
 
 def _vectors(w: Matrix, rows: int, across: int, *, each: bool) -> int:
     """Eights of columns at once: so many that sums stay in registers, and that they share their scales where any do."""
-    wanted = max(2 // rows, 1) if w.along else min(max(8 // rows, 2), 4)
+    wanted = max(2 // rows, 1) if w.along else min(max(8 // rows, 1), 4)
     while not each and across != w.shape[1] and across % (GROUP * wanted):
         wanted //= 2
     return wanted
@@ -168,7 +168,7 @@ def _programs() -> Iterator[Program]:
             yield _program(scheme, Cut(4, True, 1, 2, True, 16), outs[i % len(outs)])
             yield _program(scheme, Cut(4, False, 4, 2, False, 1), outs[i % len(outs)])
     yield _program(Scheme.parse("q8s.native.t-f32"), Cut(8, False, 1, 8, False, 32), outs[0])
-    yield _program(Scheme("q4s", table=NF4, block="b32-f16"), Cut(4, True, 2, 2, True, 32), outs[0])
+    yield _program(Scheme.parse("q4s.native.lut-nf4.b32-f16"), Cut(4, True, 2, 2, True, 32), outs[0])
 
 
 def run(machine: Machine, planned: Plan, x: Numbers, w: Matrix, rows: int) -> DeviceArray:

@@ -107,14 +107,16 @@ def _kernels(
             raise
         again = f"{source}\n__constant int again_{uuid4().hex} = 0;\n"
         program, kernels = _named(cl.Program(context, again), device, options, names)
-    which = program.get_info(cl.program_info.DEVICES).index(device)
-    disk.store(key, program.get_info(cl.program_info.BINARIES)[which])
+    devices: Any = program.get_info(cl.program_info.DEVICES)
+    binaries: Any = program.get_info(cl.program_info.BINARIES)
+    disk.store(key, binaries[devices.index(device)])
     return kernels
 
 
 def _named(
     program: cl.Program, device: cl.Device, options: list[str], names: Sequence[str]
 ) -> tuple[cl.Program, dict[str, cl.Kernel]]:
+    disk.spare_pyopencl()
     without: Any = False  # pyopencl takes it for its own cache, though its signature says str
     program.build(options, devices=[device], cache_dir=without)
     return program, {name: cl.Kernel(program, name) for name in names}

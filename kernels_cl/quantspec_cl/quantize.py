@@ -30,15 +30,17 @@ def quantize(
     out: DeviceArray | None = None,
 ) -> DeviceQuantized:
     """Codes and scales of a tensor. As `quantspec.quantize`; checks in its order. Rules QNT-1 to QNT-8."""
-    return codes_of(*taken(machine, x, scheme, block, tensor, recipe, codec), recipe)
+    return codes_of(*taken(machine, x, scheme, block, tensor, recipe, codec), recipe, out)
 
 
-def codes_of(numbers: Numbers, scheme: Scheme, given: Fixed, recipe: Recipe) -> DeviceQuantized:
+def codes_of(
+    numbers: Numbers, scheme: Scheme, given: Fixed, recipe: Recipe, out: DeviceArray | None = None
+) -> DeviceQuantized:
     """Codes and scales, by the path that the scheme and the tensor allow."""
     planned = plan(numbers, scheme, given, words=False)
     if isinstance(planned, Path):
-        return _generic_codes(numbers, scheme, given, recipe, planned)
-    levels = run(planned, numbers, scheme, given)
+        return _generic_codes(numbers, scheme, given, recipe, planned, out)
+    levels = run(planned, numbers, scheme, given, out)
     return DeviceQuantized(scheme, levels.out, *levels.codes, recipe, levels.flags, levels.tensor_flag)
 
 
@@ -53,14 +55,16 @@ def taken(
     return numbers, scheme, fix(numbers, scheme, block, tensor)
 
 
-def _generic_codes(numbers: Numbers, scheme: Scheme, given: Fixed, recipe: Recipe, path: Path) -> DeviceQuantized:
+def _generic_codes(
+    numbers: Numbers, scheme: Scheme, given: Fixed, recipe: Recipe, path: Path, out: DeviceArray | None
+) -> DeviceQuantized:
     """Codes and scales by the kernels that take every scheme: amax, scales, codes."""
     machine, shape = numbers.array.machine, numbers.array.shape
     blocks, single = choose(numbers, scheme, given)
     block_codes = None if blocks is None else blocks.codes
     tensor_code = None if single is None else single.codes
     effective = effective_scales(machine, scheme, block_codes, tensor_code)
-    codes = machine.empty(shape, np.uint8).written_by(path)
+    codes = machine.empty(shape, np.uint8, out).written_by(path)
     head = (machine.formats, numbers.row, INDEX[scheme.value.name], *machine.lookup(scheme.table).arguments)
     grid = machine.constant(grid_of(scheme, shape, effective))
     machine.launch("quantize", codes.size, *head, numbers.array, effective, grid, codes, codes.size)

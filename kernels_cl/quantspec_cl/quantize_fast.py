@@ -91,7 +91,7 @@ def _unfit(table: Table | None) -> str | None:
     return None
 
 
-def run(planned: Plan, numbers: Numbers, scheme: Scheme, given: Fixed) -> Levels:
+def run(planned: Plan, numbers: Numbers, scheme: Scheme, given: Fixed, into: DeviceArray | None = None) -> Levels:
     """Words (or codes) and scales of a tensor; `given` are those that an argument fixes."""
     machine, found = numbers.array.machine, planned.cut
     single, blocks, flags = given.single, given.blocks, None
@@ -117,7 +117,7 @@ def run(planned: Plan, numbers: Numbers, scheme: Scheme, given: Fixed) -> Levels
                 scheme.tensor is not None and given.single is None,
             )
         blocks = Encoded(scales, None)
-    out = _output(numbers, scheme, planned)
+    out = _output(numbers, scheme, planned, into)
     head = (numbers.array, g, machine.lookup(scheme.table).buffer, scales, out)
     saturated = machine.formats if flags is None else flags.array
     program, tail = program_of(found.kernel, planned.facts), (saturated, *found.numbers)
@@ -125,11 +125,11 @@ def run(planned: Plan, numbers: Numbers, scheme: Scheme, given: Fixed) -> Levels
     return Levels(out.written_by(planned.path), blocks, single, flags)
 
 
-def _output(numbers: Numbers, scheme: Scheme, planned: Plan) -> DeviceArray:
+def _output(numbers: Numbers, scheme: Scheme, planned: Plan, into: DeviceArray | None) -> DeviceArray:
     machine, shape = numbers.array.machine, numbers.array.shape
     if not planned.words:
-        return machine.empty(shape, np.uint8)
-    return machine.empty(lines_of(scheme, shape).words_shape, scheme.store.word_dtype(scheme.value.bits))
+        return machine.empty(shape, np.uint8, into)
+    return machine.empty(lines_of(scheme, shape).words_shape, scheme.store.word_dtype(scheme.value.bits), into)
 
 
 def _tensor_amax(numbers: Numbers) -> DeviceArray:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy.typing as npt
 import pyopencl as cl
@@ -21,24 +20,23 @@ from quantspec import (
     ValueFormat,
 )
 
-from . import assemble, chain, dequantize, layout, packing, products, quantize, quantize_words, scales, values
+from . import assemble, chain, dequantize, products, quantize, quantize_words, scales, values
 from .chain import StepInput
 from .choice import Given
-from .device import DeviceInfo
-from .errors import DeviceError
 from .host import DeviceArray
 from .inputs import ArrayInput
-from .layout import BytesInput
-from .opening import open_machine
+from .memory import Output, destination
+from .opening import machine_on, open_machine
 from .paths import PathChoice
 from .probe import Measurement, measure
 from .products import MatrixInput
 from .scales import Rounding, Strictness
+from .storage import StorageVerbs
+from .stream import PIECE_BYTES, Progress, Stream
 from .tensors import DevicePacked, DeviceQuantized
 from .values import TableInput
-from .verbs import LayoutVerbs
 
-__all__ = ["Session", "open_device", "self_test"]
+__all__ = ["Session", "open_device", "open_queue", "self_test"]
 
 
 def open_device(
@@ -47,54 +45,43 @@ def open_device(
     build_options: Sequence[str] = (),
     poison: bool = False,
     path: PathChoice = "auto",
+    max_allocation: int | None = None,
 ) -> "Session":
     """A session on the device that `spec` names: "p:d", part of its platform's or its own name, None for the first.
 
     `build_options` are added to the compiler's; `poison` fills every buffer with A5 before a kernel writes it, so that a
     byte that none writes shows. `path` says when specialised kernels may run: results name theirs as `.path`.
+    `max_allocation` is the largest array, in bytes, where it is to be less than the device's.
     Raises NoDeviceError, BuildError, DeviceError.
     """
-    if path not in get_args(PathChoice):
-        raise DeviceError(f"path={path!r}; allowed: {', '.join(map(repr, get_args(PathChoice)))}")
-    return Session(open_machine(spec, build_options, poison, choice=path), tuple(build_options))
+    machine = open_machine(spec, build_options, poison, choice=path, max_allocation=max_allocation)
+    return Session(machine, tuple(build_options))
+
+
+def open_queue(
+    queue: cl.CommandQueue,
+    *,
+    build_options: Sequence[str] = (),
+    poison: bool = False,
+    path: PathChoice = "auto",
+    max_allocation: int | None = None,
+) -> "Session":
+    """A session on an in-order queue of the caller's own, whose context the caller keeps. As `open_device`."""
+    machine = machine_on(queue, build_options, poison, choice=path, max_allocation=max_allocation)
+    return Session(machine, tuple(build_options))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Session(LayoutVerbs):
+class Session(StorageVerbs):
     """The verbs of quantspec on one device. Inputs are host arrays and records or this session's own; results stay there.
 
     `.get()` of a result is the numpy array or quantspec record. Refusals are the reference's, rule ids and texts included;
     those that depend on data are found by kernels. Rules of each verb: the function of the same name in quantspec.
     """
 
-    build_options: tuple[str, ...] = ()
-
-    @property
-    def info(self) -> DeviceInfo:
-        """What the device is and promises."""
-        return self.machine.info
-
-    @property
-    def context(self) -> cl.Context:
-        """The OpenCL context, for arrays of one's own."""
-        return self.machine.context
-
-    @property
-    def queue(self) -> cl.CommandQueue:
-        """The in-order queue that every verb uses."""
-        return self.machine.queue
-
-    def finish(self) -> None:
-        """Wait for everything launched so far."""
-        self.machine.finish()
-
-    def put(self, tensor: Quantized) -> DeviceQuantized:
-        """A record's arrays in the device's memory; the record checked them."""
-        return quantize.uploaded(self.machine, tensor)
-
-    def put_packed(self, tensor: Packed) -> DevicePacked:
-        """A packed record's arrays in the device's memory; the record checked them."""
-        return packing.uploaded_words(self.machine, tensor)
+    def stream(self, progress: Progress | None = None, *, piece_bytes: int = PIECE_BYTES) -> Stream:
+        """`quantize`, `quantize_packed` and their inverses for host arrays of any size, in pieces; results are on the host."""
+        return Stream(self, progress, piece_bytes)
 
     def quantized(
         self,
@@ -121,16 +108,28 @@ class Session(LayoutVerbs):
         return assemble.packed(self.machine, scheme, shape, words, scale_codes, tensor_scale_code)
 
     def encode(
-        self, x: ArrayInput, value: str | ValueFormat, *, table: TableInput = None, codec: Codec = CANONICAL_CODEC
+        self,
+        x: ArrayInput,
+        value: str | ValueFormat,
+        *,
+        table: TableInput = None,
+        codec: Codec = CANONICAL_CODEC,
+        out: Output | None = None,
     ) -> DeviceArray:
         """Codes of f32, f16 or bf16 numbers: uint8 of x's shape. Rules VAL-6 to VAL-11, QNT-7, QNT-8."""
-        return values.encode(self.machine, x, value, table, codec)
+        return values.encode(self.machine, x, value, table, codec, destination(self.machine, out, x))
 
     def decode(
-        self, codes: ArrayInput, value: str | ValueFormat, *, table: TableInput = None, codec: Codec = CANONICAL_CODEC
+        self,
+        codes: ArrayInput,
+        value: str | ValueFormat,
+        *,
+        table: TableInput = None,
+        codec: Codec = CANONICAL_CODEC,
+        out: Output | None = None,
     ) -> DeviceArray:
         """Numbers of codes: f32 of their shape. Rules VAL-1 to VAL-5, VAL-12, VAL-13."""
-        return values.decode(self.machine, codes, value, table, codec)
+        return values.decode(self.machine, codes, value, table, codec, destination(self.machine, out, codes))
 
     def encode_scale(
         self, x: ArrayInput, scale: str | ScaleType, rounding: Rounding = "up", *, codec: Codec = CANONICAL_CODEC
@@ -155,11 +154,13 @@ class Session(LayoutVerbs):
         tensor_scale_code: ArrayInput | None = None,
         recipe: Recipe = CANONICAL,
         codec: Codec = CANONICAL_CODEC,
+        out: Output | None = None,
     ) -> DeviceQuantized:
         """Codes and scales of a tensor; `scales` and the like fix those of a level. Rules SCL-4 to SCL-24, QNT-1 to QNT-8."""
         block = Given("scales", scales, "scale_codes", scale_codes)
         tensor = Given("tensor_scale", tensor_scale, "tensor_scale_code", tensor_scale_code)
-        return quantize.quantize(self.machine, x, scheme, block, tensor, recipe, codec)
+        into = destination(self.machine, out, x, scales, scale_codes, tensor_scale, tensor_scale_code)
+        return quantize.quantize(self.machine, x, scheme, block, tensor, recipe, codec, into)
 
     def quantize_packed(
         self,
@@ -173,23 +174,36 @@ class Session(LayoutVerbs):
         recipe: Recipe = CANONICAL,
         codec: Codec = CANONICAL_CODEC,
         container: Container = CANONICAL_CONTAINER,
+        out: Output | None = None,
     ) -> DevicePacked:
         """Words and scales of a tensor, as `pack` of `quantize` gives them. Rules QNT-1 to QNT-8, PAK-1 to PAK-6."""
         block = Given("scales", scales, "scale_codes", scale_codes)
         tensor = Given("tensor_scale", tensor_scale, "tensor_scale_code", tensor_scale_code)
-        return quantize_words.quantize_packed(self.machine, x, scheme, block, tensor, recipe, codec, container)
+        into = destination(self.machine, out, x, scales, scale_codes, tensor_scale, tensor_scale_code)
+        return quantize_words.quantize_packed(self.machine, x, scheme, block, tensor, recipe, codec, container, into)
 
     def dequantize(
-        self, tensor: Quantized | DeviceQuantized, dtype: npt.DTypeLike = "f32", *, codec: Codec = CANONICAL_CODEC
+        self,
+        tensor: Quantized | DeviceQuantized,
+        dtype: npt.DTypeLike = "f32",
+        *,
+        codec: Codec = CANONICAL_CODEC,
+        out: Output | None = None,
     ) -> DeviceArray:
         """Numbers of a quantized tensor in f32, f16 or bf16. Rules QNT-9 to QNT-12."""
-        return dequantize.dequantize(self.machine, tensor, dtype, codec)
+        return dequantize.dequantize(self.machine, tensor, dtype, codec, destination(self.machine, out, tensor))
 
     def dequantize_packed(
-        self, packed: Packed | DevicePacked, dtype: npt.DTypeLike = "f32", *, padding: Strictness = "refuse"
+        self,
+        packed: Packed | DevicePacked,
+        dtype: npt.DTypeLike = "f32",
+        *,
+        padding: Strictness = "refuse",
+        out: Output | None = None,
     ) -> DeviceArray:
         """Numbers of a packed tensor, as `dequantize` of `unpack` gives them. Rules PAK-1 to PAK-8, QNT-9 to QNT-12."""
-        return dequantize.dequantize_packed(self.machine, packed, dtype, padding)
+        into = destination(self.machine, out, packed)
+        return dequantize.dequantize_packed(self.machine, packed, dtype, padding, into)
 
     def chain(
         self, tensor: Quantized | DeviceQuantized, steps: Iterable[StepInput], dtype: npt.DTypeLike = "f32"
@@ -206,51 +220,6 @@ class Session(LayoutVerbs):
     ) -> DeviceArray:
         """Quantized x [..., K] times quantized w [K, N], from codes. Rules PRD-8, PRD-10 to PRD-17."""
         return products.product_codes(self.machine, x, w, dtype)
-
-    def pack(self, tensor: Quantized | DeviceQuantized, *, container: Container = CANONICAL_CONTAINER) -> DevicePacked:
-        """Codes in words. Rules PAK-1 to PAK-6, QNT-12."""
-        return packing.pack(self.machine, tensor, container)
-
-    def unpack(self, packed: Packed | DevicePacked, *, padding: Strictness = "refuse") -> DeviceQuantized:
-        """Words to codes. Rules PAK-1 to PAK-8, VAL-5, QNT-12."""
-        return packing.unpack(self.machine, packed, padding)
-
-    def to_bytes(
-        self,
-        tensor: Packed | Quantized | DevicePacked | DeviceQuantized,
-        *,
-        container: Container = CANONICAL_CONTAINER,
-    ) -> DeviceArray:
-        """The byte stream of a tensor, uint8 of one axis; dirty words are refused. Rules LAY-1 to LAY-5, PAK-7, VAL-5."""
-        return layout.to_bytes(self.machine, tensor, container)
-
-    def from_bytes(
-        self,
-        data: BytesInput,
-        scheme: Scheme | str,
-        shape: Sequence[int],
-        *,
-        padding: Strictness = "refuse",
-        ue4m3_bit7: Strictness = "refuse",
-        recipe: Recipe = CANONICAL,
-        container: Container = CANONICAL_CONTAINER,
-    ) -> DevicePacked:
-        """Words and scale codes of a byte stream. Rules LAY-1 to LAY-5, LAY-7, SCL-2, PAK-7, PAK-8, VAL-5."""
-        return layout.from_bytes(self.machine, data, scheme, shape, padding, ue4m3_bit7, recipe, container)
-
-    def split(
-        self,
-        data: BytesInput,
-        scheme: Scheme | str,
-        shape: Sequence[int],
-        *,
-        padding: Strictness = "refuse",
-        ue4m3_bit7: Strictness = "refuse",
-        recipe: Recipe = CANONICAL,
-        container: Container = CANONICAL_CONTAINER,
-    ) -> DeviceQuantized:
-        """Bytes to codes and scale codes, for every scheme. Rules LAY-6, LAY-7."""
-        return layout.split(self.machine, data, scheme, shape, padding, ue4m3_bit7, recipe, container)
 
 
 def self_test(session: Session) -> tuple[Measurement, ...]:

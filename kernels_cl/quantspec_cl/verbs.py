@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from quantspec import Packed, Quantized, Scheme
+from quantspec import CANONICAL_CODEC, Codec, Packed, Quantized, Recipe, Scheme
 from quantspec.stores import Store
 
 from . import operations
 from .concatenate import concatenate
-from .host import Machine
 from .moves import Made, Stored
 from .packing import Strictness
+from .place import Place
 from .tensors import DevicePacked, DeviceQuantized
 
 __all__ = ["LayoutVerbs"]
@@ -21,10 +21,8 @@ Words = Packed | DevicePacked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LayoutVerbs:
+class LayoutVerbs(Place):
     """What becomes of a tensor when it is transposed, cut or joined: codes and scale codes move, nothing is encoded again."""
-
-    machine: Machine
 
     @overload
     def permute(self, tensor: Codes, axes: Sequence[int], *, padding: Strictness = ...) -> DeviceQuantized: ...
@@ -105,12 +103,36 @@ class LayoutVerbs:
         return operations.repack(self.machine, tensor, store, padding)
 
     @overload
-    def requantize(self, tensor: Codes, scheme: Scheme | str, *, padding: Strictness = ...) -> DeviceQuantized: ...
+    def requantize(
+        self,
+        tensor: Codes,
+        scheme: Scheme | str,
+        *,
+        padding: Strictness = ...,
+        recipe: Recipe | None = ...,
+        codec: Codec = ...,
+    ) -> DeviceQuantized: ...
     @overload
-    def requantize(self, tensor: Words, scheme: Scheme | str, *, padding: Strictness = ...) -> DevicePacked: ...
-    def requantize(self, tensor: Stored, scheme: Scheme | str, *, padding: Strictness = "refuse") -> Made:
+    def requantize(
+        self,
+        tensor: Words,
+        scheme: Scheme | str,
+        *,
+        padding: Strictness = ...,
+        recipe: Recipe | None = ...,
+        codec: Codec = ...,
+    ) -> DevicePacked: ...
+    def requantize(
+        self,
+        tensor: Stored,
+        scheme: Scheme | str,
+        *,
+        padding: Strictness = "refuse",
+        recipe: Recipe | None = None,
+        codec: Codec = CANONICAL_CODEC,
+    ) -> Made:
         """Dequantized to f32 and quantized under another scheme: lossy. Rule OPS-12."""
-        return operations.requantize(self.machine, tensor, scheme, padding)
+        return operations.requantize(self.machine, tensor, scheme, padding, recipe, codec)
 
     @overload
     def concatenate(self, parts: Sequence[Codes], axis: int = ..., *, padding: Strictness = ...) -> DeviceQuantized: ...

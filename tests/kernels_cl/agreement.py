@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 import quantspec as qs
 import quantspec_cl as qc
@@ -98,3 +99,9 @@ def same_storage(session: qc.Session, found: qc.DeviceQuantized, expected: qs.Qu
     same_bits(again.tensor_scale_code, expected.tensor_scale_code, f"from_bytes {what}: tensor scale code")
     same_bits(session.unpack(packed).codes, expected.codes, f"unpack {what}")
     same_bits(session.split(data, scheme, shape).codes, expected.codes, f"split {what}")
+
+
+def needs_host_memory(session: qc.Session) -> None:
+    """Skip a test of memory that host and device share."""
+    if session.info.kind != "cpu":
+        pytest.skip("the device's memory is not the host's")

@@ -253,7 +253,7 @@ def test_refusals_are_the_references_in_their_order(session: qc.Session) -> None
         same_refusal(session, "quantize", given, scheme, **options)
     same_refusal(session, "dequantize", tensor, "f64")
     same_refusal(session, "dequantize", tensor, np.float64)
-    same_refusal(session, "dequantize", tensor, codec=qs.Codec("other", "even", "saturate", "format", "keep"))
+    same_refusal(session, "dequantize", tensor, codec=qs.Codec("other", "to-odd", "saturate", "format", "keep"))
 
 
 def test_a_refused_scale_is_the_first(session: qc.Session) -> None:

@@ -12,6 +12,10 @@ __kernel void amax_pieces(__constant const Format* formats, uint number_type, __
     if (first >= n) return;
     ulong stop = min(first + chunk, n), i = first;
     uint8 found = 0;
+    for (; i + 4u * LINE <= stop; i += 4u * LINE) {
+        for (uint k = 0; k < 4u * LINE; k += LINE) FETCH(x + i + k + 32u * LINE);
+        for (uint k = 0; k < 4u * LINE; k += 8) found = larger(found, finite8(load8(x, i + k)));
+    }
     for (; i + 8 <= stop; i += 8) found = larger(found, finite8(load8(x, i)));
     uint most = largest_lane(found);
     for (; i < stop; i++) {

@@ -3,7 +3,7 @@
    Facts come as definitions. Of the value: VALUE_KIND, BITS of a code, WIDTH of a stored field; of a float format MANTISSA,
    BIAS, INFINITY_CODE, FIRST_NAN. Of the block scale: SCALE_KIND, SCALE_SIZE, SCALE_MANTISSA, SCALE_BIAS, SCALE_INFINITY,
    SCALE_NAN, SCALE_MAGNITUDE. TENSOR: 1 where the scheme has a tensor scale besides. EACH: 1 where every element has a scale
-   of its own. Of the output: OUT_SIZE, OUT_BIAS.
+   of its own. Of the output: OUT_SIZE, OUT_BIAS; EXACT: 1 where it holds every digit of a product.
 
    A float multiplication is used only where its operands are normal or zero and its result is: there every device rounds it
    alike. One test of the scale's exponent decides it for all values of a format; the rest goes through integers. Signs of
@@ -14,6 +14,9 @@
 
 #ifndef NORMAL_FROM /* the smallest exponent field that a product of two scales may have where a float multiplication gives it */
 #define NORMAL_FROM 1
+#endif
+#ifndef EXACT
+#define EXACT 0
 #endif
 #ifndef MARGIN /* how far below the smallest scale that keeps all products normal a float multiplication is used */
 #define MARGIN 0u
@@ -159,13 +162,16 @@ static Scales effective(Scales b, uint g) {
 }
 
 /* A number's code in f16 or bf16: one rounding, nearest-even, overflow to Inf; NaN, 7FC00000, canonical. `plain`: the number is
-   zero, NaN or at least 2^-14. QNT-10, QNT-11 */
+   zero, NaN or at least 2^-14, in bf16 normal; where it is also EXACT, nothing is left to round. QNT-10, QNT-11 */
 static uint8 narrow8(uint8 y, int plain) {
 #if OUT_SIZE == 2 && OUT_BIAS == 127
+    if (EXACT && plain) return y >> 16u;
     return (y + 0x7FFFu + EVEN(y >> 16u)) >> 16u; /* 7FC0 of 7FC00000 */
 #elif OUT_SIZE == 2
-    uint8 m = y & MAGNITUDE, sign = (y >> 16u) & 0x8000u, from = max(m, (uint8)(112u << 23)) - (112u << 23);
-    uint8 r = min((from + 0xFFFu + EVEN(from >> 13u)) >> 13u, (uint8)(0x7C00u));
+    uint8 m = y & MAGNITUDE, sign = (y >> 16u) & 0x8000u, from = (m > (uint8)(112u << 23) ? m : (uint8)(112u << 23)) - (112u << 23);
+    if (!EXACT || !plain) from += 0xFFFu + EVEN(from >> 13u);
+    uint8 r = from >> 13u;
+    r = r > 0x7C00u ? (uint8)(0x7C00u) : r;
     if (plain) return SPECIALS ? select(r | sign, (uint8)(0x7E00u), m > INF) : r | sign;
     uint8 field = max(m >> 23u, (uint8)(1u)), dropped = min(126u - min(field, (uint8)(112u)), (uint8)(25u));
     uint8 tiny = round_nearest8((m & FRACTION) | select((uint8)(0u), (uint8)(IMPLICIT), m >= IMPLICIT), dropped);
@@ -190,7 +196,7 @@ static uint8 products(int8 top, Scales s, uint lowest, uint highest, __global co
         r = with_specials(r ^ VALUE_SIGN(top), top);
 #endif
         Which far = exponent >= (Scales)(lowest + 112u); /* all products are normal in f16, or above it */
-        return narrow8(r, ALL(far));
+        return narrow8(r, OUT_BIAS == 127 || ALL(far));
     }
 #if VALUE_KIND != LOOKUP
     uint8 magnitude = VALUE_KIND == FLOATING ? as_uint8(top) << 1u : as_uint8(top);

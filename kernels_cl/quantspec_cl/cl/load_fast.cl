@@ -11,6 +11,15 @@ typedef ushort Input;
 typedef ushort8 Input8 __attribute__((aligned(2)));
 #endif
 
+/* Asks for the line of memory at x, which is read later: while a block is worked out, no cache foresees the next one. It may lie
+   outside the tensor. Compilers for a host do nothing for `prefetch`, those for other targets may not know the other name. */
+#define LINE (64u / (uint)sizeof(Input)) /* numbers in a line */
+#if defined(__x86_64__) || defined(__aarch64__)
+#define FETCH(x) __builtin_prefetch(x)
+#else
+#define FETCH(x) prefetch(x, LINE)
+#endif
+
 static uint8 larger(uint8 a, uint8 b) { return a > b ? a : b; }
 static uint8 smaller(uint8 a, uint8 b) { return a < b ? a : b; }
 

@@ -1,7 +1,6 @@
 /* Products, fast: eight columns at once, their weights decoded where they are used. PRD-3 to PRD-8, QNT-9.
 
-   Definitions beside those of decode_fast.cl. ALONG: 1 where the words of a column follow one another (packed along K), 0 where
-   those of a row do. ROWS: rows of x at once. VECTORS: eights of columns at once. STEPS: indices of a run that share a scale, at
+   Definitions beside those of weights_fast.cl. ROWS: rows of x at once. VECTORS: eights of columns at once. STEPS: indices of a run that share a scale, at
    most 32. SCALES: vectors of them (one, where all columns of a work-item share theirs). SPAN: how often VECTORS eights a work-item
    takes. PULLED: where scales are powers of two, each can meet a run's sum, or the numbers, instead of every weight: all exact.
 
@@ -10,8 +9,8 @@
    the run and of the scales. Other runs are done over, in integers, and from then on sums are added in integers too. */
 #define TO_SUMS 1
 #define TO_NUMBERS 2
-#ifndef FUSED
-#define FUSED(x, w, p) fma(x, w, p)
+#ifndef FLOAT_STEP
+#define FLOAT_STEP(x, w, p) fma(x, w, p)
 #endif
 #ifndef RUN_OK /* the run's exponents let no number leave the normal ones */
 #define RUN_OK(low, high) \
@@ -38,109 +37,6 @@ __kernel void product_rows(__constant const Format* formats, uint number_type, _
         }
     }
     ranges[i] = low | (high << 8);
-}
-
-/* Eight columns' words of a run, word i of each in t[i]; columns start `stride` words apart. */
-#if ALONG
-#define LOW_PAIRS(a, b) (uint8)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5)
-#define HIGH_PAIRS(a, b) (uint8)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7)
-#define LOW_HALVES(a, b) (uint8)(a.s01, b.s01, a.s45, b.s45)
-#define HIGH_HALVES(a, b) (uint8)(a.s23, b.s23, a.s67, b.s67)
-#if WIDTH >= 4
-#define TWO_LINES(j) (uint8)(vload4(0, words + j * stride), vload4(0, words + (j + 4) * stride))
-#else
-#define TWO_LINES(j) (uint8)(vload2(0, words + j * stride), 0u, 0u, vload2(0, words + (j + 4) * stride), 0u, 0u)
-#endif
-static void load_run(__global const uint* words, ulong stride, uint8* t) {
-#pragma unroll
-    for (uint i = 0; i < WIDTH; i += 4) {
-        uint8 a = TWO_LINES(0), b = TWO_LINES(1), c = TWO_LINES(2), d = TWO_LINES(3);
-        uint8 e = LOW_PAIRS(a, b), f = LOW_PAIRS(c, d);
-        t[i] = LOW_HALVES(e, f);
-        t[i + 1] = HIGH_HALVES(e, f);
-#if WIDTH >= 4
-        uint8 g = HIGH_PAIRS(a, b), h = HIGH_PAIRS(c, d);
-        t[i + 2] = LOW_HALVES(g, h);
-        t[i + 3] = HIGH_HALVES(g, h);
-#endif
-        words += 4;
-    }
-}
-#else
-/* The codes of eight columns that are all there, at the top of 32 bits. */
-static int8 load_row(__global const uchar* words) {
-#if WIDTH == 8
-    return convert_int8(vload8(0, (__global const char*)words)) << (32 - BITS);
-#elif WIDTH == 4
-    return (int8)(*(__global const int*)words) << (int8)(28, 24, 20, 16, 12, 8, 4, 0);
-#else
-    return (int8)((int)*(__global const ushort*)words) << (int8)(30, 28, 26, 24, 22, 20, 18, 16);
-#endif
-}
-#endif
-
-/* All numbers of a format of four bits, which a shuffle looks up; of a float format without sign. `code`: in the low bits. */
-#if BITS == 4 && VALUE_KIND != INTEGER
-#define LOOKED_UP 1
-typedef struct {
-    float8 low, high;
-} Known;
-static Known known_of(__global const int* table) {
-    int8 code = (int8)(0, 1, 2, 3, 4, 5, 6, 7);
-    Known known = {numbers_of(code << 28, table), numbers_of((code + 8) << 28, table)};
-    return known;
-}
-#else
-#define LOOKED_UP 0
-typedef int Known;
-static Known known_of(__global const int* table) { return 0; }
-#endif
-
-/* The numbers of eight codes, which stand at the top of 32 bits and at the bottom. VAL-1 to VAL-3, VAL-12 */
-static float8 weights_of(int8 top, uint8 code, Known known, __global const int* table) {
-#if LOOKED_UP && VALUE_KIND == LOOKUP
-    return select(shuffle(known.low, code), shuffle(known.high, code), top);
-#elif LOOKED_UP
-    return as_float8(as_uint8(shuffle(known.low, code)) ^ VALUE_SIGN(top));
-#else
-    return as_float8(patterns_of(top, table));
-#endif
-}
-
-/* Scales of eight columns (of all, where not EACH) in a row of blocks. */
-static Scales scales_at(__global const uchar* scales, uint g, ulong at) {
-#if SCALE_KIND == NONE
-    return g;
-#else
-#if EACH
-#if SCALE_SIZE == 1
-    Scales b = convert_uint8(vload8(0, scales + at));
-#elif SCALE_SIZE == 2
-    Scales b = convert_uint8(vload8(0, (__global const ushort*)scales + at));
-#else
-    Scales b = vload8(0, (__global const uint*)scales + at);
-#endif
-#else
-    Scales b = load_code(scales, SCALE_SIZE, at);
-#endif
-    b = scales_of(b);
-#if TENSOR
-    b = effective(b, g);
-#endif
-    return b;
-#endif
-}
-
-/* The exponent fields of scales: least and largest. */
-static uint2 fields_of(Scales s) {
-    s = (s >> 23) & (Scales)(255u);
-#if EACH
-    uint4 low = min(s.lo, s.hi), high = max(s.lo, s.hi);
-    uint2 lower = min(low.lo, low.hi), higher = max(high.lo, high.hi);
-    return (uint2)(min(lower.x, lower.y), max(higher.x, higher.y));
-#else
-    return (uint2)(s, s);
-#endif
 }
 
 /* One run of one row and column, in integers. */
@@ -236,7 +132,7 @@ static uint2 run_of(__global const uint* x, __global const uchar* words, ulong s
                 weight *= AS_FLOAT(s[SCALES == 1 ? 0 : v]);
 #endif
 #pragma unroll
-                for (uint r = 0; r < ROWS; r++) p[v * ROWS + r] = FUSED((float8)(number[r]), weight, p[v * ROWS + r]);
+                for (uint r = 0; r < ROWS; r++) p[v * ROWS + r] = FLOAT_STEP((float8)(number[r]), weight, p[v * ROWS + r]);
             }
         }
 #if PULLED == TO_SUMS

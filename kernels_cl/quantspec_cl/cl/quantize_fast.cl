@@ -18,12 +18,11 @@ typedef struct {
 
 #ifndef LOWEST_AMAX
 #if SCALE_POWER && !HAS_TENSOR
-#define LOWEST_AMAX 0x12800000u  /* 2^-90 */
-#define HIGHEST_AMAX 0x7B800000u /* 2^120 */
+#define LOWEST_AMAX 0x12800000u /* 2^-90 */
 #else
-#define LOWEST_AMAX 0x2B800000u  /* 2^-40 */
-#define HIGHEST_AMAX 0x6C800000u /* 2^90 */
+#define LOWEST_AMAX 0x2B800000u /* 2^-40 */
 #endif
+#define HIGHEST_AMAX 0x6C800000u /* 2^90: a magic number of the binade is not yet infinite */
 #endif
 #ifndef LOWEST_SCALE
 #define LOWEST_SCALE 0x21800000u  /* 2^-60 */
@@ -106,7 +105,12 @@ static Choice choose(uint8 largest, uint8 unused, float g) {
     int8 empty = largest == 0u;
     c.odd = ~empty & outside(largest, LOWEST_AMAX, HIGHEST_AMAX);
     c.code = select((largest + ((SCALE_BIAS << 23) + ABOVE(1u, 23) - HALF_RANGE)) >> 23, (uint8)0u, empty);
+#if MAGIC
+    Divisor d = magic_of(c.code + (127u - SCALE_BIAS));
+    c.s = d.s, c.inverse = d.inverse, c.rest = d.rest;
+#else
     c.s = c.rest = c.inverse = as_float8(((127u + SCALE_BIAS) - c.code) << 23);
+#endif
     return c;
 }
 #else

@@ -20,11 +20,14 @@ static void whole_block(__global const Input* x, uint count, __global uchar* sca
     }
 }
 
+#define AHEAD (32u * LINE) /* what the codes of a work-item or two take to work out */
+
 /* Largest magnitudes of eight blocks, NaN and Inf among them. */
 static uint8 largest_of(__global const Input* x) {
     uint8 m[8];
     for (uint k = 0; k < 8; k++) {
         m[k] = load8(x, k * EXTENT) & MAGNITUDE;
+        for (uint i = 0; i < EXTENT; i += LINE) FETCH(x + k * EXTENT + i + AHEAD);
         for (uint i = 8; i < EXTENT; i += 8) m[k] = larger(m[k], load8(x, k * EXTENT + i) & MAGNITUDE);
     }
     return largest_lanes(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7]);

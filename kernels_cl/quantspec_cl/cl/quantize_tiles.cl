@@ -45,6 +45,7 @@ static uint whole_tile(__global const Input* x, uint deep, uint wide, ulong step
 static uint8 largest_of(__global const Input* x, ulong step, uint8* kept) {
     uint8 m = 0;
     for (uint row = 0; row < ROWS; row++) {
+        FETCH(x + row * step + SPAN / LINE * LINE + LINE); /* the next work-item's, or that after it */
         for (uint i = 0; i < SPAN; i += 8) {
             uint8 numbers = load8(x, row * step + i);
             if (KEPT > 1) kept[row] = numbers;

@@ -68,6 +68,19 @@ static float8 divided(float8 x, float8 s, float8 inverse, float8 rest) {
 __constant int THRESHOLD[] = {THRESHOLDS}; /* order keys, none near 0; the entries ascend, so the count is the index. QNT-7 */
 #endif
 
+/* Divided by a power of two, a number is rounded where it stands: s is then the lowest binade of normal codes, times the scale, and
+   `rest` is what makes the magic number of a binade. */
+#define MAGIC (QUOTIENT == POWER_OF_TWO && !CLAMPED && !VALUE_INTEGER && !VALUE_LOOKUP)
+#if MAGIC
+static Divisor magic_of(uint8 exponent) { /* the scale's exponent field; of a block of zeros any will do */
+    Divisor d;
+    uint8 lowest = (exponent + (1u - VALUE_BIAS)) << 23;
+    d.s = d.inverse = as_float8(lowest);
+    d.rest = as_float8(((0u - (lowest >> (23 - VALUE_MANTISSA))) & CODES) + ((23u - VALUE_MANTISSA) << 23));
+    return d;
+}
+#endif
+
 /* Fields of the quotients of eight numbers. QNT-6, VAL-6, VAL-7, VAL-8 */
 static uint8 encode8(uint8 x, float8 s, float8 inverse, float8 rest) {
 #if VALUE_LOOKUP
@@ -86,6 +99,10 @@ static uint8 encode8(uint8 x, float8 s, float8 inverse, float8 rest) {
     n = smaller(n, (uint8)(ROUND_BITS + VALUE_HIGHEST));
 #endif
     return n & ((1u << WIDTH) - 1u);
+#elif MAGIC
+    uint8 magnitude = x & MAGNITUDE, binade = larger(magnitude, as_uint8(s)) & INF;
+    uint8 code = as_uint8(as_float8(magnitude) + as_float8(binade + as_uint8(rest))) + (binade >> (23 - VALUE_MANTISSA));
+    return (code & CODES) | ((x >> (32 - VALUE_BITS)) & ~CODES);
 #else
     uint8 q = as_uint8(divided(as_float8(x & MAGNITUDE), s, inverse, rest));
     uint8 binade = larger(q, (uint8)((128u - VALUE_BIAS) << 23)) & INF; /* subnormal codes are spaced as the lowest normal ones */
@@ -95,9 +112,9 @@ static uint8 encode8(uint8 x, float8 s, float8 inverse, float8 rest) {
     code = smaller(code - FIRST_CODE, (uint8)VALUE_LARGEST);
 #else /* the same modulo the codes: the magic number's own last bits stand for what is taken away, an even number */
     uint8 magic = binade + (((23u - VALUE_MANTISSA) << 23) + ((0u - FIRST_CODE) & CODES));
-    uint8 code = (as_uint8(as_float8(q) + as_float8(magic)) + (binade >> (23 - VALUE_MANTISSA))) & CODES;
+    uint8 code = (as_uint8(as_float8(q) + as_float8(magic)) + (binade >> (23 - VALUE_MANTISSA)));
 #endif
-    return code | ((x >> (32 - VALUE_BITS)) & (1u << (VALUE_BITS - 1)));
+    return (code & CODES) | ((x >> (32 - VALUE_BITS)) & ~CODES); /* with x's sign */
 #endif
 }
 
