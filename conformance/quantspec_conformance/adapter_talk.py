@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from .examples import Tensor
 from .findings import Finding
+from .implementations.ahead import MOST
 from .implementations.child import Child, Ended, Received
 from .implementations.errors import ImplementationError
 from .protocol.control import Ping, Stop
@@ -15,6 +16,7 @@ from .protocol.text import hello_line
 __all__ = ["CHECKS", "check_process", "hint_of_bytes"]
 
 STOPS_WITHIN = 2.0  #: seconds
+_LARGE = 4096  #: elements of every other request in flight
 _STDERR = 8  #: last lines of it that are shown
 _QUIET = 0.2  #: seconds in which nothing may come unasked
 _STDOUT = "answers alone belong on stdout: print to stderr, and point descriptor 1 at 2 before a library is loaded"
@@ -90,6 +92,23 @@ class _Session:
             return received[1]
         number = received[0] if isinstance(received, tuple) else "none"
         raise _Lost(f"the answer to {what} has id {number}; allowed: {self._number}")
+
+    def ask_all(self, messages: Sequence[Message], what: str) -> list[Answer]:
+        """The answers to messages that are all sent before the first answer is waited for. _Lost where one has another id."""
+        if self.child.wire is None:
+            raise AssertionError("an adapter that answered hello has a wire")
+        first = self._number + 1
+        for message in messages:
+            self._number += 1
+            self.child.send(self.child.wire.write_request(self._number, message))
+        found = []
+        for number in range(first, self._number + 1):
+            received = self._wait(what)
+            if not isinstance(received, tuple) or received[0] != number:
+                said = received[0] if isinstance(received, tuple) else "none"
+                raise _Lost(f"an answer to {what} has id {said}; allowed: {number}, the oldest without an answer")
+            found.append(received[1])
+        return found
 
     def unasked(self) -> str:
         """What comes without a question, in words; "" for nothing."""
@@ -223,6 +242,27 @@ def _restart(name: str, session: _Session, command: Sequence[str], timeout: floa
         second.kill()
 
 
+def _in_flight(name: str, session: _Session, command: Sequence[str], timeout: float) -> Finding:
+    """As many requests at once as the identity allows, large and small in turn: each is answered, in order."""
+    allowed = min(session.identity.max_in_flight, MOST)
+    if allowed == 1:
+        return Finding(name, "ok", "one request at a time")
+    ops = session.identity.ops
+    sized = [Tensor("u32", (size,), tuple(range(size))) for size in (_LARGE, 1)]
+    echoes = [Request("echo", {}, {"x": tensor}) for tensor in sized]
+    asked: list[Message] = [echoes[i % 2] if not ops or "echo" in ops else Ping() for i in range(allowed)]
+    answers = session.ask_all(asked, f"one of {allowed} requests in flight")
+    wrong = [
+        number for number, (message, answer) in enumerate(zip(asked, answers, strict=True), 1)
+        if isinstance(message, Request) and answer != Ok(message.tensors) and not isinstance(answer, Unsupported)
+    ]  # fmt: skip
+    if wrong:
+        return Finding(
+            name, "bad", f"request {wrong[0]} of {allowed} in flight got the answer to another one", _HINTS[name]
+        )
+    return Finding(name, "ok", f"{allowed} requests at once are answered in their order")
+
+
 def _stop(name: str, session: _Session, command: Sequence[str], timeout: float) -> Finding:
     """`stop` ends it, soon, with exit status 0."""
     wire = session.child.wire
@@ -250,6 +290,7 @@ _HINTS = {
     "malformed request": "compare digits and shape, take upper case alone; answer what cannot be read: failed id=... message=...",
     "stdout": _STDOUT,
     "restart": "a process that starts must not need anything that the one before it left behind, or held",
+    "in flight": "answer in the order of the requests, each once; max_in_flight=1, or nothing, asks for one at a time",
     "stop": "leave the loop on the line `stop` and at the end of input; do not wait for threads or devices",
 }
 Check = Callable[[str, _Session, Sequence[str], float], Finding]
@@ -259,5 +300,6 @@ CHECKS: dict[str, Check] = {
     "malformed request": _malformed,
     "stdout": _noise,
     "restart": _restart,
+    "in flight": _in_flight,
     "stop": _stop,
 }

@@ -36,6 +36,7 @@ FOUND = {
     "throws": ("batches", r"decode e2m1: claimed in the identity, answered failed \(no decode\)"),
     "late_noise": ("stdout", "after the answer to run: .*took 0.1 ms"),
     "another_each_time": ("restart", "the identity differs"),
+    "answers_out_of_order": ("in flight", "an answer to one of 4 requests in flight has id 2; allowed: 1"),
     "ignores_stop": ("stop", "it still runs 2 s after stop"),
     "claims_too_much": ("identity", "values lists 'fp4'"),
     "host_floats": ("echo", "signaling NaNs became quiet"),
@@ -80,7 +81,7 @@ def test_a_good_adapter_has_no_finding(cases: list[Case]) -> None:
     assert [finding for finding in found if finding.verdict != "ok"] == []
     assert exit_code(found) == 0
     assert [finding.check for finding in found] == [
-        "start", "unknown message", "unknown operation", "malformed request", "stdout", "restart", "stop",
+        "start", "unknown message", "unknown operation", "malformed request", "stdout", "restart", "in flight", "stop",
         "identity", "echo", "same twice", "batches", "sizes", "cases",
     ]  # fmt: skip
 
@@ -122,7 +123,7 @@ def test_the_bad_lines_of_the_page_are_what_is_said() -> None:
     """The table of spec/adapters.md: each line is of the check beside it."""
     rows = re.findall(r"^\| ([a-z ]+) \| .* \| `(.*)` \|$", (spec_root() / "adapters.md").read_text(), re.MULTILINE)
     assert [check for check, _ in rows] == [*dict.fromkeys(check for check, _ in rows)]
-    assert len(rows) == 13
+    assert len(rows) == 14
     for check, line in rows:
         said = [f.text for name in FOUND for f in findings(name) if f.check == check and f.bad]
         assert any(line in text for text in said), (check, said)

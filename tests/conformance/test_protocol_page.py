@@ -232,7 +232,8 @@ def test_the_table_of_operations_has_every_name_that_a_case_uses() -> None:
     cells = {row[0].strip("`"): row[1:] for row in rows}
     for case in load_all(vectors_root()):
         words, tensors, answer = cells[case.op]
-        given = {re.sub(r"_[23]$", "", name) for name in case.inputs}
+        operands = {*re.findall(r"\w+", case.words.get("steps", ""))}
+        given = {re.sub(r"_[23]$", "", name) for name in case.inputs if name not in operands}
         if case.op != "echo":
             assert given <= {*re.findall(r"\w+", tensors)} | (
                 {"scale_codes", "tensor_scale_code"} if "so on" in tensors else set()

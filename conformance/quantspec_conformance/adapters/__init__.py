@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from quantspec import Scheme
+from quantspec import Scheme, Step
 
 from ..errors import DeviceError
 
-__all__ = ["Adapter", "load", "needs_device"]
+__all__ = ["Adapter", "Fused", "load", "needs_device"]
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -73,6 +73,26 @@ class Adapter(Protocol):
         `saturation` (int64: count, tensor, then the grid index of the first, if any). Packed: `words`. Bytes: `bytes`
         (uint8). Numbers: `y`.
         """
+        ...
+
+
+class Fused(Adapter, Protocol):
+    """What an adapter may also have: fused uses, and another store. `quantspec run` asks for none of it."""
+
+    def chain(self, quantized: Any, steps: Sequence[Step], dtype: str) -> Any:
+        """A handle to the numbers after each of the steps."""
+        ...
+
+    def product(self, x: npt.NDArray[Any], w: Any, dtype: str) -> Any:
+        """A handle to the numbers of x times a handle's matrix."""
+        ...
+
+    def product_codes(self, x: Any, w: Any, dtype: str) -> Any:
+        """A handle to the numbers of the product of two handles, from their codes."""
+        ...
+
+    def repack(self, quantized: Any, store: str) -> Any:
+        """A handle to the tensor under another store."""
         ...
 
 

@@ -1,6 +1,6 @@
 """The reference as an adapter: what every other one is compared with, and a check of the harness itself."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import quantspec
-from quantspec import Packed, Quantized, Scheme
+from quantspec import Packed, Quantized, Scheme, Step
 
 from . import Arrays
 
@@ -63,6 +63,22 @@ class ReferenceAdapter:
     def dequantize(self, quantized: Quantized, dtype: str) -> npt.NDArray[Any]:
         """quantspec.dequantize."""
         return quantspec.dequantize(quantized, dtype)
+
+    def chain(self, quantized: Quantized, steps: Sequence[Step], dtype: str) -> npt.NDArray[Any]:
+        """quantspec.chain."""
+        return quantspec.chain(quantized, steps, dtype)
+
+    def product(self, x: npt.NDArray[Any], w: Quantized, dtype: str) -> npt.NDArray[Any]:
+        """quantspec.product."""
+        return quantspec.product(x, w, dtype)
+
+    def product_codes(self, x: Quantized, w: Quantized, dtype: str) -> npt.NDArray[Any]:
+        """quantspec.product_codes."""
+        return quantspec.product_codes(x, w, dtype)
+
+    def repack(self, quantized: Quantized, store: str) -> Quantized:
+        """quantspec.repack."""
+        return quantspec.repack(quantized, store)
 
     def fetch(self, handle: Any) -> Arrays:
         """The parts of a record, of a byte stream or of an array."""

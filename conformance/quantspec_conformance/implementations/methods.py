@@ -1,14 +1,18 @@
-"""Classes that follow adapters.Adapter (methods and handles) behind the protocol: quantize, dequantize, pack, to_bytes, split."""
+"""Classes that follow adapters.Adapter (methods and handles) behind the protocol: quantize, dequantize, pack, to_bytes, split;
+and what they have of adapters.Fused: chain, product, product_codes, repack."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from quantspec import Scheme
+
 from ..adapters import Adapter, Arrays
 from ..examples import Tensor
 from ..protocol.messages import Answer, Hello, Identity, Ok, ProtocolError, Request, Unsupported
 from ..state import State
+from ..verbs import steps_of
 from .law import example_of
 
 __all__ = ["MethodImplementation", "lacks", "part"]
@@ -21,7 +25,14 @@ _WORDS = {
     "pack": {"scheme"},
     "to_bytes": {"scheme"},
     "split": {"scheme", "shape"},
+    "chain": {"scheme", "steps", "to"},
+    "product": {"scheme", "to"},
+    "product_codes": {"scheme", "scheme_2", "to"},
+    "repack": {"scheme", "new_store"},
 }
+#: Tensors of a request that mean something to them; a chain's operands have names of their own.
+_SECOND = {"codes_2", "scale_codes_2", "tensor_scale_code_2"}
+_TENSORS = {"x", "codes", "scale_codes", "tensor_scale_code", "table", "bytes", "levels"}
 
 
 def lacks(request: Request, allowed: set[str], tensors: set[str]) -> str:
@@ -63,17 +74,17 @@ class MethodImplementation:
             language="Python",
             driver=told.get("driver", ""),
             build=rest,
-            ops=(*_WORDS, "echo"),
+            ops=(*(op for op in _WORDS if hasattr(self._adapter, op)), "echo"),
         )
 
     def handle(self, request: Request) -> Answer:
         """One operation by the adapter's methods. What they raise goes through."""
         if request.op == "echo":
             return Ok(dict(request.tensors))
-        if request.op not in _WORDS:
+        if request.op not in _WORDS or not hasattr(self._adapter, request.op):
             return Unsupported(f"op:{request.op}", "the adapter has no such method")
-        tensors = {"x", "codes", "scale_codes", "tensor_scale_code", "table", "bytes", "levels"}
-        missing = lacks(request, _WORDS[request.op], tensors)
+        named = {"chain": set(request.tensors) - {"words"}, "product_codes": _SECOND}.get(request.op, set())
+        missing = lacks(request, _WORDS[request.op], _TENSORS | named)
         if missing:
             return Unsupported(missing, f"the adapter's {request.op} has no such argument")
         return _OPERATIONS[request.op](self._adapter, State(example_of(request)))
@@ -118,10 +129,43 @@ def _split(adapter: Adapter, state: State) -> Answer:
     return Ok(_chosen(adapter.fetch(adapter.split(data.tobytes(), state.scheme, state.numbers("shape"))), *_QUANTIZED))
 
 
-_OPERATIONS: dict[str, Callable[[Adapter, State], Answer]] = {
+def _second(adapter: Any, state: State) -> Any:
+    """The tensor whose parts have names that end in `_2`."""
+    levels = state.array("scale_codes_2"), state.array("tensor_scale_code_2")
+    return adapter.quantized(Scheme.parse(state.word("scheme_2")), state.need("codes_2"), *levels)
+
+
+def _chain(adapter: Any, state: State) -> Answer:
+    made = adapter.chain(_record(adapter, state), steps_of(state), state.word("to", "f32"))
+    return Ok(_chosen(adapter.fetch(made), "y"))
+
+
+def _product(adapter: Any, state: State) -> Answer:
+    made = adapter.product(state.need("x"), _record(adapter, state), state.word("to", "f32"))
+    return Ok(_chosen(adapter.fetch(made), "y"))
+
+
+def _product_codes(adapter: Any, state: State) -> Answer:
+    made = adapter.product_codes(_record(adapter, state), _second(adapter, state), state.word("to", "f32"))
+    return Ok(_chosen(adapter.fetch(made), "y"))
+
+
+def _repack(adapter: Any, state: State) -> Answer:
+    """Codes come back as codes; the text follows from what was asked."""
+    own, store = state.scheme, state.word("new_store")
+    made = adapter.fetch(adapter.repack(_record(adapter, state), store))
+    scheme = Scheme(own.value, store, mode=own.mode, tensor=own.tensor, block=own.block, table=own.table)
+    return Ok(_chosen(made, *_QUANTIZED), {"text": scheme.text})
+
+
+_OPERATIONS: dict[str, Callable[[Any, State], Answer]] = {
     "quantize": _quantize,
     "dequantize": _dequantize,
     "pack": _pack,
     "to_bytes": _to_bytes,
     "split": _split,
+    "chain": _chain,
+    "product": _product,
+    "product_codes": _product_codes,
+    "repack": _repack,
 }

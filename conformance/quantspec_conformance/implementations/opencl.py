@@ -8,16 +8,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import quantspec_cl
-from quantspec_cl import DeviceArray, DevicePacked, DeviceQuantized, Session
+from quantspec_cl import Session
 
 from ..errors import DeviceError
-from ..examples import Tensor
 from ..outside import printable
 from ..protocol.messages import Answer, Hello, Identity, Implementation, Ok, Request, Unsupported
 from ..state import State
+from ..verbs import steps_of
 from .guard import Guard
 from .law import example_of
 from .methods import part, report
+from .opencl_moves import MOVE_WORDS, MOVES, fetched, levels_of, record_of, words_of
 
 __all__ = ["SessionImplementation", "open_session"]
 
@@ -66,37 +67,24 @@ class SessionImplementation:
         self._session.finish()
 
 
-def _record(session: Session, state: State) -> DeviceQuantized:
-    levels = state.array("scale_codes"), state.array("tensor_scale_code")
-    return session.quantized(state.scheme, state.need("codes"), *levels)
-
-
-def _fetched(**arrays: DeviceArray | None) -> dict[str, Tensor]:
-    return {name: part(array.get()) for name, array in arrays.items() if array is not None}
-
-
-def _levels(made: DeviceQuantized) -> dict[str, Tensor]:
-    return _fetched(codes=made.codes, scale_codes=made.scale_codes, tensor_scale_code=made.tensor_scale_code)
-
-
 def _encode(session: Session, state: State) -> Answer:
     options = state.policies("codec")
-    return Ok(_fetched(codes=session.encode(state.need("x"), state.word("value"), table=state.table, **options)))
+    return Ok(fetched(codes=session.encode(state.need("x"), state.word("value"), table=state.table, **options)))
 
 
 def _decode(session: Session, state: State) -> Answer:
     options = state.policies("codec")
-    return Ok(_fetched(y=session.decode(state.need("codes"), state.word("value"), table=state.table, **options)))
+    return Ok(fetched(y=session.decode(state.need("codes"), state.word("value"), table=state.table, **options)))
 
 
 def _encode_scale(session: Session, state: State) -> Answer:
     rounding: Any = state.word("rounding", "up")
-    return Ok(_fetched(scale_codes=session.encode_scale(state.need("x"), state.word("type"), rounding)))
+    return Ok(fetched(scale_codes=session.encode_scale(state.need("x"), state.word("type"), rounding)))
 
 
 def _decode_scale(session: Session, state: State) -> Answer:
     bit7: Any = state.word("ue4m3_bit7", "refuse")
-    return Ok(_fetched(y=session.decode_scale(state.need("scale_codes"), state.word("type"), ue4m3_bit7=bit7)))
+    return Ok(fetched(y=session.decode_scale(state.need("scale_codes"), state.word("type"), ue4m3_bit7=bit7)))
 
 
 def _quantize(session: Session, state: State) -> Answer:
@@ -104,33 +92,44 @@ def _quantize(session: Session, state: State) -> Answer:
     given: dict[str, Any] = {name: state.array(name) for name in names}
     made = session.quantize(state.need("x"), state.scheme, **given, **state.policies("recipe", "codec"))
     found = made.saturation
-    return Ok(_levels(made), {"saturated": report([found.count, int(found.tensor), *(found.first or ())])})
+    return Ok(levels_of(made), {"saturated": report([found.count, int(found.tensor), *(found.first or ())])})
 
 
 def _dequantize(session: Session, state: State) -> Answer:
-    numbers = session.dequantize(_record(session, state), state.word("to", "f32"), **state.policies("codec"))
-    return Ok(_fetched(y=numbers))
+    numbers = session.dequantize(record_of(session, state), state.word("to", "f32"), **state.policies("codec"))
+    return Ok(fetched(y=numbers))
 
 
 def _pack(session: Session, state: State) -> Answer:
-    return Ok(_fetched(words=session.pack(_record(session, state), **state.policies("container")).words))
+    return Ok(fetched(words=session.pack(record_of(session, state), **state.policies("container")).words))
 
 
 def _unpack(session: Session, state: State) -> Answer:
-    levels = state.array("scale_codes"), state.array("tensor_scale_code")
-    packed: DevicePacked = session.packed(state.scheme, state.numbers("shape"), state.need("words"), *levels)
     padding: Any = state.word("padding", "refuse")
-    return Ok(_fetched(codes=session.unpack(packed, padding=padding).codes))
+    return Ok(fetched(codes=session.unpack(words_of(session, state), padding=padding).codes))
 
 
 def _to_bytes(session: Session, state: State) -> Answer:
-    data = session.to_bytes(_record(session, state), **state.policies("container"))
+    data = session.to_bytes(record_of(session, state), **state.policies("container"))
     return Ok({"bytes": part(data.get())})
 
 
 def _split(session: Session, state: State) -> Answer:
     options: dict[str, Any] = {name: state.word(name, "refuse") for name in ("padding", "ue4m3_bit7")}
-    return Ok(_levels(session.split(state.need("bytes"), state.scheme, state.numbers("shape"), **options)))
+    return Ok(levels_of(session.split(state.need("bytes"), state.scheme, state.numbers("shape"), **options)))
+
+
+def _chain(session: Session, state: State) -> Answer:
+    return Ok(fetched(y=session.chain(record_of(session, state), steps_of(state), state.word("to", "f32"))))
+
+
+def _product(session: Session, state: State) -> Answer:
+    return Ok(fetched(y=session.product(state.need("x"), record_of(session, state), state.word("to", "f32"))))
+
+
+def _product_codes(session: Session, state: State) -> Answer:
+    x, w = record_of(session, state), record_of(session, state, "_2")
+    return Ok(fetched(y=session.product_codes(x, w, state.word("to", "f32"))))
 
 
 #: Words that an operation of a session has an argument for.
@@ -145,6 +144,10 @@ _WORDS = {
     "unpack": ("scheme", "shape", "padding"),
     "to_bytes": ("scheme", "container"),
     "split": ("scheme", "shape", "padding", "ue4m3_bit7"),
+    **MOVE_WORDS,
+    "chain": ("scheme", "steps", "to"),
+    "product": ("scheme", "to"),
+    "product_codes": ("scheme", "scheme_2", "to"),
 }
 _OPERATIONS: dict[str, Callable[[Session, State], Answer]] = {
     "encode": _encode,
@@ -157,4 +160,8 @@ _OPERATIONS: dict[str, Callable[[Session, State], Answer]] = {
     "unpack": _unpack,
     "to_bytes": _to_bytes,
     "split": _split,
+    **MOVES,
+    "chain": _chain,
+    "product": _product,
+    "product_codes": _product_codes,
 }

@@ -11,6 +11,7 @@ import faulthandler
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import BinaryIO
 
 from ..errors import HarnessError, UsageError
@@ -20,6 +21,7 @@ from ..protocol.frames import Part
 from ..protocol.messages import Answer, Failed, Implementation, MalformedError, Ok, ProtocolError, Request, Unsupported
 from ..protocol.text import read_hello
 from ..protocol.wires import WIRES, Wire, read_line
+from .ahead import MOST
 from .errors import ImplementationError
 
 __all__ = ["main", "open_served", "serve"]
@@ -48,7 +50,10 @@ def serve(implementation: Implementation, wire: Wire, source: BinaryIO, sink: Bi
     first = read_line(source)
     if first is None:
         return
-    _write(sink, wire.write_identity(implementation.hello(read_hello(first))))
+    identity = implementation.hello(read_hello(first))
+    _write(
+        sink, wire.write_identity(replace(identity, max_in_flight=MOST))
+    )  # they wait in the pipe: one is done after the other
     while True:
         try:
             received = wire.read_request(source)

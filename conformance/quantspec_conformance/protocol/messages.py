@@ -34,8 +34,8 @@ PROTOCOL = (1, 0)
 #: Operations that a request may ask for. `echo` gives its tensors back: what passes through host floats shows there.
 OPERATIONS = (
     "encode", "decode", "encode_scale", "decode_scale", "quantize", "dequantize", "pack", "unpack", "to_bytes", "split",
-    "permute", "slice", "take", "select", "flip", "expand", "concatenate", "reshape", "requantize", "scheme", "to_burn",
-    "size", "echo",
+    "permute", "slice", "take", "select", "flip", "expand", "concatenate", "reshape", "requantize", "repack", "chain",
+    "product", "product_codes", "scheme", "to_burn", "size", "echo",
 )  # fmt: skip
 #: Kinds of refusal: what was at fault.
 KINDS = ("scheme", "shape", "dtype", "encoding", "scale", "layout", "unsupported", "host")

@@ -23,6 +23,8 @@ import quantspec as qs
 import quantspec_cl as qc
 from quantspec_cl.program import all_programs, source_of
 
+from .exercise_moves import move
+
 __all__ = ["CANARIES", "kernel_names", "main"]
 
 #: Faulty kernels, and what a checker must say of each.
@@ -251,6 +253,7 @@ def _exercise() -> dict[str, Any]:
             for shape in SHAPES:
                 run.attempt(f"{text}, path {path}", partial(_scheme, run, session, text, shape, number))
         run.attempt(f"verbs, path {path}", partial(_verbs, run, session))
+        run.attempt(f"moves, path {path}", partial(move, session, run.same, run.agreed))
         session.finish()
         run.attempt("self-test", partial(qc.self_test, session))
     names = kernel_names()

@@ -12,9 +12,11 @@ from quantspec.packing import stored_axes
 from ..implementations.law import Told, tell
 from .case import Case
 
-__all__ = ["Blame", "blame", "element_of", "usual_rule"]
+__all__ = ["SUMS", "Blame", "blame", "element_of", "usual_rule"]
 
 SAMPLE = 256
+#: Operations whose result is a matrix of sums: no entry of it belongs to an entry of what goes in.
+SUMS = ("product", "product_codes")
 #: Rules to name, the first that fired, where the usual one of a part did not and nothing stands out.
 _INSTEAD = (
     "SCL-12", "SCL-11", "SCL-8", "SCL-20", "SCL-21", "QNT-4", "QNT-3", "QNT-2", "QNT-7", "QNT-8", "VAL-9", "VAL-10", "VAL-6",
@@ -38,6 +40,10 @@ _AREAS: dict[str, tuple[tuple[str, ...], str]] = {
     "scheme": (("SCH-",), "SCH-15"),
     "to_burn": (("SCH-",), "SCH-17"),
     "size": (("LAY-", "PAK-"), "LAY-1"),
+    "repack": (("OPS-13", "PAK-", "VAL-4"), "OPS-13"),
+    "chain": (("OPS-", "QNT-9", "QNT-10"), "OPS-15"),
+    "product": (("PRD-", "QNT-10"), "PRD-5"),
+    "product_codes": (("PRD-", "QNT-10"), "PRD-13"),
 }
 _QUANTIZE = {
     "scale_codes": (("SCL-", "BLK-"), "SCL-8"),
@@ -66,6 +72,9 @@ def _scheme(case: Case) -> Scheme | None:
 
 def element_of(case: Case, part: str, index: tuple[int, ...]) -> tuple[int, ...] | None:
     """The element of the tensor that an entry of a part belongs to: itself, its block's or its word's first. None: unknown."""
+    if case.op in SUMS and part == "y":  # rows and columns: the leading axes of x are one
+        lead = case.outputs[part].shape[:-1]
+        return (int(np.ravel_multi_index(index[:-1], lead)) if lead else 0, *index[-1:])
     if part in ("codes", "y") or case.op in ("encode_scale", "decode_scale"):
         return index
     scheme = _scheme(case)
@@ -92,6 +101,7 @@ def blame(case: Case, part: str, flats: Sequence[int], told: Told | None = None)
     told = tell(case.request) if told is None else told
     expected = case.outputs[part]
     shape = expected.shape
+    usual = _usual_step(case, told.rules, usual)
 
     def rules(flat: int) -> tuple[str, ...]:
         index = tuple(int(i) for i in np.unravel_index(flat, shape)) if shape else ()
@@ -120,9 +130,20 @@ def usual_rule(op: str) -> str:
 
 
 def _of_operation(op: str) -> str:
-    """The rule that defines a layout operation."""
+    """The rule that defines a layout operation; they are numbered in this order from OPS-2 on."""
     order = ("permute", "slice", "take", "select", "flip", "expand", "concatenate", "reshape")
     return f"OPS-{order.index(op) + 2}" if op in order else "OPS-12"
+
+
+#: The steps of a chain by the rule of each kind.
+_STEPS = ("OPS-17", "OPS-18", "OPS-19", "OPS-20", "OPS-21")
+
+
+def _usual_step(case: Case, rules: Iterable[str], usual: str) -> str:
+    """The rule of the step of a chain that has one; `usual` for any other."""
+    kinds = [rule for rule in rules if rule in _STEPS]
+    alone = "steps" in case.words and "," not in case.words["steps"]
+    return kinds[0] if alone and len(kinds) == 1 else usual
 
 
 def _narrowest(first: Sequence[str], usual: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from quantspec import QuantspecError, Scheme
+from quantspec import STORES, QuantspecError, Scheme
 
 from ..examples import Tensor
 from ..protocol.messages import Identity, Request
@@ -21,6 +21,7 @@ BUGS = (
     "tie", "off-by-one-bias", "subnormal", "sat-vs-inf", "nan-code", "neg-zero", "scale-underflow", "scale-overflow",
     "scale-rounding", "partial-block", "axis", "nibble-order", "word-order", "padding", "double-rounding", "reciprocal", "ftz",
     "block-index", "decode-order", "endianness", "length", "extension", "lookup", "zero-block", "refusal", "dtype",
+    "contraction", "accumulation",
 )  # fmt: skip
 
 
@@ -68,6 +69,10 @@ class Case:
         return max((len(t.patterns) for t in [*self.inputs.values(), *self.outputs.values()]), default=0)
 
 
+#: Operation -> the words that name its schemes, where that is not `scheme` alone.
+_SCHEMES: dict[str, tuple[str, ...]] = {"product_codes": ("scheme", "scheme_2")}
+
+
 def features_of(request: Request) -> tuple[str, ...]:
     """What an implementation needs for a request: `op:encode`, `value:e2m1`, `store:packed_u32`, `level:both`, ..."""
     found = [f"op:{request.op}"]
@@ -78,8 +83,10 @@ def features_of(request: Request) -> tuple[str, ...]:
         found.append(f"scale:{words['type']}")
     if "table" in request.tensors:
         found.append("mode:lookup")
-    if "scheme" in words:
-        found += _scheme_features(words["scheme"], request)
+    for name in _SCHEMES.get(request.op, ("scheme",)):
+        found += _scheme_features(words[name], request) if name in words else []
+    target = words.get("new_store", "")
+    found += [f"store:{kind}" for kind in STORES if kind in (target, target.rpartition("_")[0])]
     rank = max((len(tensor.shape) for tensor in request.tensors.values()), default=0)
     found.append(f"rank:{rank}")
     return tuple(dict.fromkeys(found))

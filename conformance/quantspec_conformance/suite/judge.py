@@ -124,6 +124,13 @@ def _part(case: Case, part: str, got: Tensor | None, keep: int) -> tuple[SuiteMi
     return mismatch, chosen, rules
 
 
+def _told_shape(case: Case) -> tuple[int, ...] | None:
+    """The shape that goes in as a word, beside words or bytes."""
+    text = case.words.get("shape", "")
+    parts = [] if text == "()" else text.split(",")
+    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else None
+
+
 def _patterns(tensor: Tensor) -> npt.NDArray[Any]:
     array = tensor.array()
     return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").reshape(tensor.shape)
@@ -138,9 +145,11 @@ def _kind(
 ) -> tuple[str, str | None]:
     """Dirty padding, poison left in place, an order that tells itself; else plain bits."""
     table = case.inputs.get("table")
-    shape = next((case.inputs[name].shape for name in ("codes", "x") if name in case.inputs), None)
+    shape = next((case.inputs[name].shape for name in ("codes", "x") if name in case.inputs), _told_shape(case))
     try:
-        scheme = Scheme.parse(case.words["scheme"], tables=[] if table is None else [table.array()])
+        scheme = Scheme.parse(
+            case.told.get("text", case.words["scheme"]), tables=[] if table is None else [table.array()]
+        )
     except (KeyError, QuantspecError):
         return "bits", None
     if shape is None:

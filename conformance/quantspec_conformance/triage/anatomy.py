@@ -14,7 +14,7 @@ from ..examples import Tensor
 from ..implementations.law import Told, tell
 from ..patterns import binary32, hexadecimal
 from ..protocol.messages import Ok
-from ..suite.blame import element_of
+from ..suite.blame import SUMS, element_of
 from ..suite.case import Case
 from .frame import MAIN, Index, block_of, frame_of, input_scheme, output_scheme
 
@@ -53,7 +53,7 @@ class Anatomy:
 
     def block(self, part: str, index: Index) -> Index | None:
         """The block that an entry of a part belongs to."""
-        if self.case.op in ("encode_scale", "decode_scale"):
+        if self.case.op in ("encode_scale", "decode_scale", *SUMS):
             return None
         if part == "scale_codes":
             return index
@@ -87,7 +87,7 @@ class Anatomy:
             return [("input", self.given("x", index)), *self.scale(index)]
         if op == "quantize":
             return self._amax(part, index)
-        if op == "dequantize" and part == "y":
+        if op in ("dequantize", "chain") and part == "y":
             return [("input", self.given("codes", index)), *self.scale(index)]
         if op == "pack" and part == "words":
             return self._word(index)

@@ -36,6 +36,8 @@ __all__ = [
 Patterns = npt.NDArray[Any]
 GRIDS = ("scales", "scale_codes")
 TENSOR_LEVEL = ("tensor_scale", "tensor_scale_code")
+#: Tensors that are no operands of a chain.
+NAMED = (*GRIDS, *TENSOR_LEVEL, "table", "levels", "words", "bytes")
 #: What cannot be cut: its result is no part of the whole.
 WHOLE = ("expand", "reshape")
 
@@ -110,8 +112,11 @@ def _parts(inputs: Mapping[str, Tensor], scheme: Scheme, box: Box) -> dict[str, 
             found[name] = cut(tensor, box)
         elif name in GRIDS and scheme.block is not None and len(tensor.shape) == len(box):
             found[name] = cut(tensor, grid_of(scheme, box))
-        else:
+        elif name in NAMED or len(tensor.shape) > len(box):
             found[name] = tensor
+        else:  # an operand, spread over the tensor
+            own = zip(tensor.shape, box[len(box) - len(tensor.shape) :], strict=True)
+            found[name] = cut(tensor, tuple(slice(0, 1) if size == 1 else part for size, part in own))
     return found
 
 

@@ -14,6 +14,7 @@ from ..outside import printable
 from ..patterns import binary32
 from ..protocol.messages import Ok, Rejected
 from ..spec import rule_line
+from ..suite.blame import SUMS
 from ..suite.case import Case
 from .anatomy import Anatomy
 from .frame import Index, block_of, frame_of, index_at
@@ -54,13 +55,16 @@ def explain_case(case: Case, index: Sequence[int] | None = None) -> list[str]:
     return [printable(line) for line in (*lines, *_rules(anatomy, place))]
 
 
-def _place(case: Case, index: Sequence[int] | None) -> Index:
+def _shape(case: Case) -> Index:
+    """The shape that an element is looked up in: of the tensor that goes in, else of what comes out."""
     frame = frame_of(case)
-    shape = (
-        frame.shape
-        if frame is not None
-        else next((t.shape for t in [*case.outputs.values(), *case.inputs.values()]), ())
-    )
+    if frame is not None:
+        return frame.shape
+    return next((t.shape for t in [*case.outputs.values(), *case.inputs.values()]), ())
+
+
+def _place(case: Case, index: Sequence[int] | None) -> Index:
+    shape = _shape(case)
     if 0 in shape:
         raise UsageError(f"{case.id}: a tensor of shape {shape} has no element to explain")
     place = (0,) * len(shape) if index is None else tuple(index)
@@ -73,7 +77,8 @@ def _place(case: Case, index: Sequence[int] | None) -> Index:
 
 
 def _block(anatomy: Anatomy, place: Index) -> str:
-    block = block_of(anatomy.scheme, place) if "scheme" in anatomy.case.words else None
+    blocks = "scheme" in anatomy.case.words and anatomy.case.op not in SUMS
+    block = block_of(anatomy.scheme, place) if blocks else None
     return "" if block is None else f", block {block}"
 
 
@@ -100,7 +105,7 @@ def _pattern(tensor: Tensor, place: Index) -> int:
 
 def _row(anatomy: Anatomy, name: str, tensor: Tensor, place: Index, *, due: bool) -> list[str]:
     """The entry of an input or a result."""
-    own = _own(anatomy, tensor, place)
+    own = place if due and tensor.shape == _shape(anatomy.case) else _own(anatomy, tensor, place)
     if own is None or name == "table":
         return []
     scheme = anatomy.out if due else anatomy.scheme

@@ -7,14 +7,24 @@ from quantspec import QuantspecError, Scheme
 
 from ..suite.case import Case
 
-__all__ = ["MAIN", "Frame", "Index", "block_of", "frame_of", "index_at", "input_scheme", "output_scheme"]
+__all__ = [
+    "MAIN",
+    "Frame",
+    "Index",
+    "block_of",
+    "frame_of",
+    "index_at",
+    "input_scheme",
+    "output_scheme",
+    "second_scheme",
+]
 
 Index = tuple[int, ...]
 
 #: Operation -> the tensor whose entries it works on.
 MAIN: dict[str, str] = {
     **dict.fromkeys(("encode", "encode_scale", "quantize"), "x"),
-    **dict.fromkeys(("decode", "dequantize", "pack", "to_bytes", "requantize"), "codes"),
+    **dict.fromkeys(("decode", "dequantize", "pack", "to_bytes", "requantize", "chain"), "codes"),
     **dict.fromkeys(("permute", "slice", "take", "select", "flip", "expand", "reshape"), "codes"),
     "decode_scale": "scale_codes",
     "unpack": "words",
@@ -75,6 +85,14 @@ def input_scheme(case: Case) -> Scheme | None:
     except (KeyError, ValueError, QuantspecError):
         pass
     return None
+
+
+def second_scheme(case: Case) -> Scheme | None:
+    """The scheme of the tensor whose parts have names that end in `_2`; that of the first where it is not said."""
+    try:
+        return Scheme.parse(case.words["scheme_2"])
+    except (KeyError, ValueError, QuantspecError):
+        return input_scheme(case)
 
 
 def output_scheme(case: Case) -> Scheme | None:

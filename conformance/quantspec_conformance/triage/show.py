@@ -9,7 +9,7 @@ from ..protocol.messages import ProtocolError
 from ..protocol.text import request_line
 from ..spec import rule_line
 from ..suite.case import Case
-from .frame import input_scheme, output_scheme
+from .frame import input_scheme, output_scheme, second_scheme
 
 __all__ = ["show_lines"]
 
@@ -83,11 +83,12 @@ def _tensor(name: str, tensor: Tensor, case: Case, most: int, *, due: bool) -> I
     """A tensor's patterns, and below each what it stands for."""
     shape = "x".join(map(str, tensor.shape)) or "scalar"
     yield f"  {name:18s} {tensor.dtype} {shape}"
-    scheme = output_scheme(case) if due else input_scheme(case)
+    part, second = name.removesuffix("_2"), name.endswith("_2")
+    scheme = output_scheme(case) if due else second_scheme(case) if second else input_scheme(case)
     digits = DTYPES[tensor.dtype][0]
     for flat, pattern in enumerate(tensor.patterns[:most]):
         plain = tensor.dtype not in FLOATS and scheme is None
-        text = f"0x{pattern:0{digits}X}" if plain else shown(pattern, name, scheme, tensor.dtype)
+        text = f"0x{pattern:0{digits}X}" if plain else shown(pattern, part, scheme, tensor.dtype)
         yield f"    [{flat}] {text}"
     if len(tensor.patterns) > most:
         yield f"    ... and {len(tensor.patterns) - most} more"

@@ -14,7 +14,7 @@ from .common import Ask, scheme_request, slug_of
 from .cover import Cover, cover
 from .lookups import AWKWARD, by_bits
 
-__all__ = ["FIRST", "ask", "by_value", "combinations", "first_schemes", "readable", "rows_for", "scheme_of"]
+__all__ = ["FIRST", "ask", "by_value", "combinations", "covered", "first_schemes", "readable", "rows_for", "scheme_of"]
 
 #: Named formats, and what they leave out: b1, both packed axes, two levels over other types, extents of several axes.
 FIRST = (
@@ -29,7 +29,19 @@ FIRST = (
     "e2m3.packed_u32_1.t-ue8m0",
 )
 #: Operations for which the law takes a table beside the scheme's text; elsewhere only a registered name says which one is meant.
-READS_TABLES = ("quantize", "dequantize", "pack", "to_bytes", "unpack", "split", "scheme", "size")
+READS_TABLES = (
+    "quantize",
+    "dequantize",
+    "pack",
+    "to_bytes",
+    "unpack",
+    "split",
+    "scheme",
+    "size",
+    "chain",
+    "product",
+    "repack",
+)
 _FACTORS: dict[str, tuple[Any, ...]] = {
     "family": tuple(FAMILIES),
     "value": tuple(VALUES),
@@ -69,6 +81,12 @@ def combinations(strength: int = 2, *, named: bool = False) -> Cover:
     """Rows in which every pair, or every three, of the members, shapes and data families meet; `named`: with named tables only."""
     factors = {**_FACTORS, "table": (None, *TABLES)} if named else _FACTORS
     return cover(factors, _fits, strength=strength)
+
+
+def covered(strength: int = 2, **factors: tuple[Any, ...]) -> tuple[dict[str, Any], ...]:
+    """Rows in which the members of a scheme meet with factors of another kind; a factor of a known name takes its place."""
+    own = {name: levels for name, levels in _FACTORS.items() if name != "family"}
+    return cover({**own, **factors}, _fits, strength=strength).rows
 
 
 def rows_for(op: str, strength: int = 2) -> tuple[dict[str, Any], ...]:
