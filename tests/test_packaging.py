@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from importlib import resources
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -90,6 +91,7 @@ def test_kernel_sources_rules_and_schemas_are_installed() -> None:
         "packing",
     }
     assert list((spec_root() / "rules").glob("*.toml"))
+    assert (resources.files("quantspec") / "presets.toml").is_file()
     assert list((spec_root() / "decisions").glob("*.md"))
     assert {"0-terms.md", "8-conformance.md", "index.md", "conf.py", "deviations.toml"} <= {
         file.name for file in spec_root().iterdir()

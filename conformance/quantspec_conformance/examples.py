@@ -45,6 +45,8 @@ DTYPES: dict[str, tuple[int, np.dtype[Any]]] = {
 }
 #: Entries that name a type and are no tensor of it.
 WORDS = ("type", "tensor", "to")
+#: Entries that name a way of doing things.
+POLICIES = ("recipe", "codec", "container")
 EXAMPLE_ID = re.compile(r"doc\.[a-z]+\.[a-z0-9]+(-[a-z0-9]+)*")
 _OPENS = re.compile(r"(`{3,})\{example\}\s*(.*?)\s*")
 _DTYPE = re.compile(r"([a-z]+[0-9]+)(?:\[([0-9,]*)\])?")
@@ -108,6 +110,13 @@ class Example:
     page: str = ""
     line: int = 0
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def canonical(self) -> bool:
+        """True where no other recipe, codec or container is named than canonical, but one that is refused by its name."""
+        named = [self.given[name].text for name in POLICIES if name in self.given]
+        refused = self.gives["refused"].text.split()[0] if "refused" in self.gives else ""
+        return refused in ("POL-1", "POL-2", "POL-3") or all(name == "canonical" for name in named)
 
     @property
     def place(self) -> str:

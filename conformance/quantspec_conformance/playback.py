@@ -31,6 +31,8 @@ class Played:
 
 #: Entries that only a refusal gives.
 REFUSAL = ("refused", "position", "says")
+#: Entries that a preset gives.
+JOINED = ("recipe", "codec", "container", "version")
 
 
 def play(example: Example, verbs: Any = quantspec) -> Played:
@@ -67,7 +69,7 @@ def _refusal(error: QuantspecError) -> dict[str, Tensor | str]:
 def _asked(state: State, name: str, entry: Entry) -> Tensor | str:
     """One entry that the example asks for, from the state or worked out."""
     made = state.made
-    if name in ("text", "outcome", "rule", "equal", "burn", "shape", "size", "saturated"):
+    if name in ("text", "outcome", "rule", "equal", "burn", "shape", "size", "saturated", *JOINED):
         return steps.words_of(name, state.tensor, made)
     if name in made:
         return Tensor.of(np.asarray(made[name]))

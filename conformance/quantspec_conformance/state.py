@@ -1,6 +1,6 @@
 """What an example has made so far: what is given, by the names that examples use, and the tensors made of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import quantspec
-from quantspec import Codec, Container, Packed, Quantized, Recipe, Scheme, Table
+from quantspec import Packed, Quantized, Scheme, Table
 from quantspec.recipes import CODECS, CONTAINERS, RECIPES
 
 from .examples import Example, ExampleError
@@ -70,14 +70,10 @@ class State:
         return Scheme.parse(self.word("scheme"), tables=[] if table is None else [table])
 
     def policies(self, *names: str) -> dict[str, Any]:
-        """Given recipe, codec and container, as arguments of a verb; a name without a row is one of no meaning."""
-        kinds: dict[str, tuple[Mapping[str, Any], Callable[[str], Any]]] = {
-            "recipe": (RECIPES, Recipe),
-            "codec": (CODECS, lambda name: Codec(name, "", "", "", "")),
-            "container": (CONTAINERS, lambda name: Container(name, "", 0, "", "")),
-        }
+        """Given recipe, codec and container, as arguments of a verb; a name without a row is handed on, to be refused."""
+        kinds: dict[str, Mapping[str, Any]] = {"recipe": RECIPES, "codec": CODECS, "container": CONTAINERS}
         given = {name: self.word(name) for name in names if name in self.example.given}
-        return {name: kinds[name][0].get(text) or kinds[name][1](text) for name, text in given.items()}
+        return {name: kinds[name].get(text, text) for name, text in given.items()}
 
     def take(self, tensor: Quantized) -> None:
         """Make a quantized tensor the current one."""

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quantspec import Packed, Quantized, Scheme, Step
+from quantspec import Packed, Preset, Quantized, Recipe, Scheme, Step, quantize
 
 from . import judgement
 from .state import State
 
-__all__ = ["VERBS"]
+__all__ = ["VERBS", "steps_of"]
 
 
 def _encode(state: State) -> None:
@@ -48,8 +48,35 @@ def _dequantize(state: State) -> None:
     state.made["y"] = state.verbs.dequantize(state.quantized(), to, **state.policies("codec"))
 
 
+def _preset(state: State) -> None:
+    """A preset by name, and the rows that it joins; with a scheme, only if it covers that."""
+    preset = Preset.of(state.word("preset"))
+    if "scheme" in state.example.given:
+        preset.require(state.scheme)
+    names = {"recipe": preset.recipe.name, "codec": preset.codec.name, "container": preset.container.name}
+    state.made |= {**names, "version": preset.version}
+
+
+def _follow(state: State) -> None:
+    """quantize by a recipe whose stage for one level is given, as steps with a semicolon between."""
+    lines = [part.strip() for part in state.word("steps").split(";")]
+    amax = state.word("amax", "finite")
+    recipe = Recipe("example", amax, single=lines, element=["q = div(x, s)"], decode=["y = mul(s, v)"])
+    state.take(quantize(state.need("x"), state.scheme, recipe=recipe))
+
+
 def _pack(state: State) -> None:
     packed = state.verbs.pack(state.quantized(), **state.policies("container"))
+    state.packed = packed
+    state.made |= {"words": packed.words}
+
+
+def _convert(state: State) -> None:
+    """The words in another container, and with `back` in the first one again."""
+    source = state.packed or state.verbs.pack(state.quantized(), **state.policies("container"))
+    packed = state.verbs.convert(source, state.word("new_container"))
+    if state.word("back", "no") == "yes":
+        packed = state.verbs.convert(packed, source.container)
     state.packed = packed
     state.made |= {"words": packed.words}
 
@@ -58,11 +85,16 @@ def _read_options(state: State) -> dict[str, Any]:
     return {name: state.word(name) for name in ("padding", "ue4m3_bit7") if name in state.example.given}
 
 
+def _given_words(state: State) -> Packed:
+    """The tensor whose words are given."""
+    block, tensor = state.array("scale_codes"), state.array("tensor_scale_code")
+    by = state.policies("recipe", "container", "codec")
+    return Packed(state.scheme, state.numbers("shape"), state.need("words"), block, tensor, **by)
+
+
 def _unpack(state: State) -> None:
     if state.packed is None:
-        shape = state.numbers("shape")
-        block, tensor = state.array("scale_codes"), state.array("tensor_scale_code")
-        state.packed = Packed(state.scheme, shape, state.need("words"), block, tensor)
+        state.packed = _given_words(state)
     state.take(state.verbs.unpack(state.packed, **_read_options(state)))
 
 
@@ -79,8 +111,13 @@ def _raw(state: State) -> tuple[npt.NDArray[np.uint8], Scheme, tuple[int, ...]]:
     return data, scheme or state.scheme, state.numbers("shape") if shape is None else shape
 
 
+def _carried(state: State) -> dict[str, Any]:
+    """What a stream of bytes does not say: recipe, container and codec, where they are given."""
+    return state.policies("recipe", "container", "codec")
+
+
 def _from_bytes(state: State) -> None:
-    packed = state.verbs.from_bytes(*_raw(state), **_read_options(state))
+    packed = state.verbs.from_bytes(*_raw(state), **_read_options(state), **_carried(state))
     state.packed = packed
     state.made |= {"words": packed.words}
     for name in ("scale_codes", "tensor_scale_code"):
@@ -90,7 +127,7 @@ def _from_bytes(state: State) -> None:
 
 
 def _split(state: State) -> None:
-    state.take(state.verbs.split(*_raw(state), **_read_options(state)))
+    state.take(state.verbs.split(*_raw(state), **_read_options(state), **_carried(state)))
 
 
 def _to_burn(state: State) -> None:
@@ -102,7 +139,8 @@ def _to_burn(state: State) -> None:
 def _size(state: State) -> None:
     """Bytes of a tensor of the given shape."""
     shape = state.numbers("shape")
-    state.made |= {"scheme": state.scheme, "shape": shape, "size": state.verbs.byte_count(state.scheme, shape)}
+    size = state.verbs.byte_count(state.scheme, shape, **state.policies("container"))
+    state.made |= {"scheme": state.scheme, "shape": shape, "size": size}
 
 
 def _concatenate(state: State) -> None:
@@ -114,6 +152,8 @@ def _concatenate(state: State) -> None:
 
 def _repack(state: State) -> None:
     """The words, where the tensor is given or made as words; else the codes."""
+    if state.packed is None and "words" in state.example.given:
+        state.packed = _given_words(state)
     if state.packed is None:
         state.take(state.verbs.repack(state.quantized(), state.word("new_store")))
         return
@@ -128,11 +168,15 @@ def _step(state: State, text: str) -> Step:
     return Step(op, *(names if op == "cast" else [state.need(name) for name in names]))
 
 
-def _chain(state: State) -> None:
+def steps_of(state: State) -> list[Step]:
+    """The given steps of a chain, with commas between them; `()` is none."""
     text = state.word("steps")
-    steps = [] if text == "()" else [_step(state, part) for part in text.split(",")]
+    return [] if text == "()" else [_step(state, part) for part in text.split(",")]
+
+
+def _chain(state: State) -> None:
     to: Any = state.word("to", "f32")
-    state.made["y"] = state.verbs.chain(state.quantized(), steps, to)
+    state.made["y"] = state.verbs.chain(state.quantized(), steps_of(state), to)
 
 
 def _product(state: State) -> None:
@@ -178,7 +222,10 @@ VERBS: dict[str, Callable[[State], None]] = {
     "decode_scale": _decode_scale,
     "quantize": _quantize,
     "dequantize": _dequantize,
+    "preset": _preset,
+    "follow": _follow,
     "pack": _pack,
+    "convert": _convert,
     "unpack": _unpack,
     "to_bytes": _to_bytes,
     "from_bytes": _from_bytes,

@@ -90,10 +90,8 @@ def plan(machine: Machine, scheme: Scheme, shape: Shape, out: np.dtype[Any], *, 
     eights, tall = (CPU_EIGHTS, CPU_TALL) if machine.info.kind == "cpu" else (GPU_EIGHTS, GPU_TALL)
     eights = field.eights(eights)
     numbers = (*walk.numbers(field.stride(lines, walk, tiled=tiled)), *normal_range(scheme.value, scheme.table))
-    if tiled:
-        launches = tiles(walk, ACROSS // out.itemsize, field.fields, numbers, tall)
-    else:
-        launches = rows(walk, eights, numbers)
+    across = ACROSS // out.itemsize
+    launches = tiles(walk, across, field.fields, numbers, tall) if tiled else rows(walk, eights, numbers)
     each = walk.each and scheme.block is not None
     path = Path(launches[0].kernel, f"{walk.length} elements a row, blocks of {walk.extent}")
     return Plan(_program(scheme, field, FLOATS[out], eights, each=each), launches, walk.grid, path, out)

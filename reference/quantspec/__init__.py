@@ -32,11 +32,15 @@ from .operations import slice_axis as slice_axis
 from .operations import take as take
 from .operations import transpose as transpose
 from .packing import Packed as Packed
+from .packing import convert as convert
 from .packing import pack as pack
 from .packing import pack_codes as pack_codes
 from .packing import unpack as unpack
 from .packing import unpack_words as unpack_words
 from .packing import words_shape as words_shape
+from .presets import PRESETS as PRESETS
+from .presets import Preset as Preset
+from .presets import read_presets as read_presets
 from .products import product as product
 from .products import product_codes as product_codes
 from .quantize import dequantize as dequantize
@@ -44,6 +48,9 @@ from .quantize import quantize as quantize
 from .recipes import CANONICAL as CANONICAL
 from .recipes import CANONICAL_CODEC as CANONICAL_CODEC
 from .recipes import CANONICAL_CONTAINER as CANONICAL_CONTAINER
+from .recipes import CODECS as CODECS
+from .recipes import CONTAINERS as CONTAINERS
+from .recipes import RECIPES as RECIPES
 from .recipes import Codec as Codec
 from .recipes import Container as Container
 from .recipes import Recipe as Recipe

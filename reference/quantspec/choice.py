@@ -14,7 +14,7 @@ from .scheme import Scheme
 from .tensor import Saturation, level_shapes, require_grid
 from .tracing import note, on_grid, rule
 
-__all__ = ["Chosen", "choose", "given_scales", "raw_scale", "report"]
+__all__ = ["Chosen", "choose", "given_scales", "raw_scale", "report", "require_grids", "require_positive"]
 
 LARGEST_RAW = np.uint32(0x7E800000)  # 2^126, SCL-10
 SMALLEST_TENSOR = np.uint32(0x00800000)  # 2^-126, SCL-11
@@ -58,9 +58,7 @@ def choose(
     bits: Bits, scheme: Scheme, given_block: Chosen | None, given_tensor: Chosen | None
 ) -> tuple[Chosen | None, Chosen | None]:
     """Scales of both levels, given or chosen. Rules SCL-8 to SCL-13, SCL-23."""
-    grid, single = level_shapes(scheme, bits.shape)
-    block = _fit(given_block, grid)
-    tensor = _fit(given_tensor, single)
+    block, tensor = require_grids(scheme, bits.shape, given_block, given_tensor)
     if scheme.block is None:
         return None, tensor or _one_level(raw_scale(_tensor_amax(bits), scheme), scheme.tensor)
     with on_grid(scheme.extents(bits.ndim)):
@@ -68,11 +66,26 @@ def choose(
             return block or _one_level(_block_raw(bits, scheme), scheme.block.scale), None
         if block is None:
             return _two_levels(_block_raw(bits, scheme), scheme.block.scale, scheme.tensor, tensor)
-    note("SCL-23")
-    if tensor is None:
-        raise ScaleError(
-            "SCL-23", f"block scales alone are given; {scheme.text} needs tensor_scale too, or no given scales"
-        )
+    return require_grids(scheme, bits.shape, block, tensor, both=True)
+
+
+def require_grids(
+    scheme: Scheme,
+    shape: tuple[int, ...],
+    given_block: Chosen | None,
+    given_tensor: Chosen | None,
+    *,
+    both: bool = False,
+) -> tuple[Chosen | None, Chosen | None]:
+    """Given scales, each in the shape of its level; with `both`, block scales need a tensor scale. SCL-19, SCL-23."""
+    grid, single = level_shapes(scheme, shape)
+    block, tensor = _fit(given_block, grid), _fit(given_tensor, single)
+    if both:
+        note("SCL-23")
+        if tensor is None:
+            raise ScaleError(
+                "SCL-23", f"block scales alone are given; {scheme.text} needs tensor_scale too, or no given scales"
+            )
     return block, tensor
 
 
@@ -130,7 +143,7 @@ def _two_levels(raw: Bits, block: ScaleType, tensor: ScaleType, given: Chosen | 
         chosen = Chosen(*round_up(np.maximum(wanted, SMALLEST_TENSOR), tensor))
     else:
         chosen = given
-        _require_positive(given.codes, tensor)
+        require_positive(given.codes, tensor)
     g = decode_scale_codes(chosen.codes, tensor)
     relative = _not_lost(to_bits(divide(to_float(limited), g)), limited, "SCL-12")
     codes, saturated = round_up(relative, block)
@@ -139,7 +152,7 @@ def _two_levels(raw: Bits, block: ScaleType, tensor: ScaleType, given: Chosen | 
 
 
 @rule("SCL-23")
-def _require_positive(code: ScaleCodes, scale: ScaleType) -> None:
+def require_positive(code: ScaleCodes, scale: ScaleType) -> None:
     number = to_bits(decode_scale_codes(code, scale))
     if not 0 < int(number) < int(INF):
         raise ScaleError(

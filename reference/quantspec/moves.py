@@ -60,4 +60,4 @@ def moved(
     tensor: Quantized, scheme: Scheme, codes: npt.NDArray[np.uint8], scale_codes: npt.NDArray[Any] | None
 ) -> Quantized:
     """The tensor with its codes and scale codes in new places. Rule OPS-1."""
-    return Quantized(scheme, codes, scale_codes, tensor.tensor_scale_code, tensor.recipe)
+    return Quantized(scheme, codes, scale_codes, tensor.tensor_scale_code, tensor.recipe, codec=tensor.codec)

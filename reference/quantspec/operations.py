@@ -14,6 +14,7 @@ from .errors import ShapeError
 from .moves import axis_of, extents_of, is_whole, moved, refuse, scheme_with
 from .packing import Packed, pack, unpack
 from .quantize import dequantize, quantize
+from .recipes import Codec, Recipe
 from .reshape import reshape
 from .scheme import Scheme
 from .stores import Store
@@ -196,8 +197,12 @@ def concatenate(parts: Sequence[Quantized], axis: int = 0) -> Quantized:
 
 
 def _require_like(first: Quantized, part: Quantized, axis: int, number: int) -> None:
-    if part.scheme != first.scheme or part.recipe != first.recipe:
-        refuse("OPS-8", f"parts[{number}] is {part.scheme.text}, parts[0] is {first.scheme.text}")
+    if part.scheme != first.scheme or part.recipe != first.recipe or part.codec != first.codec:
+        refuse(
+            "OPS-8",
+            f"parts[{number}] is {part.scheme.text} by {part.recipe.name} and {part.codec.name}, parts[0] is "
+            f"{first.scheme.text} by {first.recipe.name} and {first.codec.name}",
+        )
     others = [(i, a, b) for i, (a, b) in enumerate(zip(first.shape, part.shape, strict=False)) if a != b and i != axis]
     if len(part.shape) != len(first.shape) or others:
         raise ShapeError(
@@ -207,9 +212,15 @@ def _require_like(first: Quantized, part: Quantized, axis: int, number: int) -> 
 
 
 @rule("OPS-12")
-def requantize(tensor: Quantized, scheme: Scheme | str) -> Quantized:
-    """The tensor dequantized to f32 and quantized again under a scheme: lossy, scales chosen anew. Rule OPS-12."""
-    return quantize(dequantize(tensor), scheme, recipe=tensor.recipe)
+def requantize(
+    tensor: Quantized, scheme: Scheme | str, *, recipe: Recipe | str | None = None, codec: Codec | str | None = None
+) -> Quantized:
+    """The tensor dequantized to f32 and quantized again under a scheme: lossy, scales chosen anew. Rule OPS-12.
+
+    By the tensor's own recipe and codec, unless others are named.
+    """
+    by = tensor.recipe if recipe is None else recipe
+    return quantize(dequantize(tensor), scheme, recipe=by, codec=tensor.codec if codec is None else codec)
 
 
 @rule("OPS-13")
@@ -228,4 +239,5 @@ def repack(tensor: Stored, store: str | Store) -> Stored:
     require_record(tensor, Quantized)
     own = tensor.scheme
     scheme = Scheme(own.value, store, mode=own.mode, tensor=own.tensor, block=own.block, table=own.table)
-    return Quantized(scheme, tensor.codes, tensor.scale_codes, tensor.tensor_scale_code, tensor.recipe)
+    levels = tensor.scale_codes, tensor.tensor_scale_code
+    return Quantized(scheme, tensor.codes, *levels, tensor.recipe, codec=tensor.codec)

@@ -13,7 +13,7 @@ from .fma import fma
 from .operations import transpose
 from .outputs import Output, narrowed, output_dtype, output_type
 from .quantize import dequantize
-from .recipes import require_canonical
+from .recipes import CANONICAL_CODEC, require_canonical
 from .rounding import F32, add, is_nan, multiply, to_bits, to_float, widen
 from .scales import decode_codes as decode_scale_codes
 from .segments import Side, cuts, segment_sum
@@ -99,7 +99,8 @@ def product_codes(x: Quantized, w: Quantized, dtype: npt.DTypeLike | Output = "f
     """
     for argument, tensor in (("x", x), ("w", w)):
         require_record(tensor, Quantized, argument=argument)
-        require_canonical(recipe=tensor.recipe)
+        zeros_kept = tensor.codec.negative_zero == "keep"
+        require_canonical(recipe=tensor.recipe, codec=CANONICAL_CODEC if zeros_kept else tensor.codec)
         _require_symmetric(tensor, argument)
     out = output_type(dtype)
     lead = _lead(x.shape, w.shape, "PRD-10")

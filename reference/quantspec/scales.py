@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from .codecs import CANONICAL_CODEC, Codec, require_canonical_codec
 from .errors import DtypeError, EncodingError, ScaleError, SchemeError, UnsupportedError
-from .recipes import CANONICAL_CODEC, Codec, require_canonical
 from .rounding import (
     F32,
     INF,
@@ -168,7 +168,7 @@ def decode_scale(
     scale: str | ScaleType,
     *,
     ue4m3_bit7: str = "refuse",
-    codec: Codec = CANONICAL_CODEC,
+    codec: Codec | str = CANONICAL_CODEC,
 ) -> F32:
     """The exact numbers of scale codes, in binary32. Rules SCL-1 to SCL-3, SCL-18.
 
@@ -179,7 +179,7 @@ def decode_scale(
     [5.877471754111438e-39, 1.0, 1.7014118346046923e+38]
     """
     row = scale_type(scale)
-    require_canonical(codec=codec)
+    require_canonical_codec(codec)
     return decode_codes(check_scale_codes(codes, row, bit7=ue4m3_bit7), row)
 
 
@@ -197,7 +197,7 @@ def round_nearest(magnitude: Bits, scale: ScaleType) -> ScaleCodes:
 
 
 def encode_scale(
-    x: npt.ArrayLike, scale: str | ScaleType, rounding: Rounding = "up", *, codec: Codec = CANONICAL_CODEC
+    x: npt.ArrayLike, scale: str | ScaleType, rounding: Rounding = "up", *, codec: Codec | str = CANONICAL_CODEC
 ) -> ScaleCodes:
     """Scale codes of numbers: `up` as for given scales, `nearest` of the magnitude. Rules SCL-15, SCL-16, SCL-17.
 
@@ -209,7 +209,7 @@ def encode_scale(
     ([126, 129], [125, 128])
     """
     row = scale_type(scale)
-    require_canonical(codec=codec)
+    require_canonical_codec(codec)
     if rounding not in ("up", "nearest"):
         raise UnsupportedError("SCL-15", f"rounding={rounding!r}; allowed: 'up', 'nearest'")
     bits = widen(x, refused_by="SCL-15")

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import blocks
+from .codecs import CANONICAL_CODEC, Codec
 from .errors import DtypeError, ScaleError, ShapeError
-from .recipes import CANONICAL, Recipe, require_canonical
+from .recipes import CANONICAL, Recipe
 from .scales import ScaleCodes, ScaleType, check_scale_codes
 from .scheme import Scheme
 from .tracing import note, rule
@@ -41,10 +42,12 @@ class Quantized:
     tensor_scale_code: ScaleCodes | None = None
     recipe: Recipe = CANONICAL
     saturation: Saturation = Saturation()
+    codec: Codec = CANONICAL_CODEC
 
     @rule("QNT-12")
     def __post_init__(self) -> None:
-        require_canonical(recipe=self.recipe)
+        object.__setattr__(self, "recipe", Recipe.of(self.recipe))
+        object.__setattr__(self, "codec", Codec.of(self.codec))
         object.__setattr__(self, "scheme", Scheme.of(self.scheme))
         shape = blocks.check_array_shape(np.shape(self.codes), argument="codes.shape")
         self.scheme.require_shape(shape)
@@ -80,6 +83,7 @@ class Quantized:
         return (
             self.scheme == other.scheme
             and self.recipe == other.recipe
+            and self.codec == other.codec
             and np.array_equal(self.codes, other.codes)
             and _same(self.scale_codes, other.scale_codes)
             and _same(self.tensor_scale_code, other.tensor_scale_code)

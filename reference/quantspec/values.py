@@ -12,8 +12,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from .codecs import CANONICAL_CODEC, Codec, encode_by, read_by, require_codec
 from .errors import DtypeError, EncodingError, SchemeError
-from .recipes import CANONICAL_CODEC, Codec, require_canonical
 from .rounding import (
     F32,
     INF,
@@ -175,7 +175,7 @@ def encode(
     value: str | ValueFormat,
     *,
     table: Table | npt.ArrayLike | None = None,
-    codec: Codec = CANONICAL_CODEC,
+    codec: Codec | str = CANONICAL_CODEC,
 ) -> Codes:
     """Codes of numbers: one rounding, nearest, ties to even, saturating. Rules VAL-6 to VAL-11; with a table QNT-7, QNT-8.
 
@@ -186,14 +186,16 @@ def encode(
     [0, 2, 14, 7]
     """
     row = value_format(value)
-    require_canonical(codec=codec)
+    codec = Codec.of(codec)
     entries = None if table is None else table_for(table, row)
-    return encode_bits(widen(x), row, entries)
+    return encode_bits(widen(x), row, entries, codec)
 
 
 @rule("VAL-4")
-def encode_bits(bits: Bits, value: ValueFormat, table: Table | None = None) -> Codes:
+def encode_bits(bits: Bits, value: ValueFormat, table: Table | None = None, codec: Codec = CANONICAL_CODEC) -> Codes:
     """`encode` of binary32 patterns."""
+    if codec != CANONICAL_CODEC and (table is None or codec.rounding != "even"):
+        return encode_by(bits, value, codec, lookup=table is not None)
     if table is not None:
         return encode_lookup(bits, table)
     return _encode_integer(bits, value) if value.is_integer else _encode_minifloat(bits, value)
@@ -269,7 +271,7 @@ def decode(
     value: str | ValueFormat,
     *,
     table: Table | npt.ArrayLike | None = None,
-    codec: Codec = CANONICAL_CODEC,
+    codec: Codec | str = CANONICAL_CODEC,
 ) -> F32:
     """The exact numbers of codes, in binary32; a NaN code gives 7FC00000. Rules VAL-1 to VAL-5, VAL-12, VAL-13.
 
@@ -280,10 +282,11 @@ def decode(
     [0.001953125, 448.0, -448.0]
     """
     row = value_format(value)
-    require_canonical(codec=codec)
+    codec = Codec.of(codec)
     entries = None if table is None else table_for(table, row)
+    require_codec(codec, row, lookup=entries is not None)
     checked = check_codes(codes, row, lookup=entries is not None)
-    return decode_codes(checked, row, entries)
+    return read_by(decode_codes(checked, row, entries), codec)
 
 
 def decode_codes(codes: Codes, value: ValueFormat, table: Table | None = None) -> F32:

@@ -44,9 +44,10 @@ def test_fields_are_in_linear_order(verbs: Verbs, case: Case) -> None:
     words = np.array([hexes(case["input"]["word"])], np.uint32)
     codes = unpacked(verbs, words, tensor_scheme("q4f", "packed_u32_0"), (8,))
     assert codes == q4_fields(case["expected"]["linear"]).tolist()
-    interleaved = qs.Container("awq", field_order="permutation", bias=0, word_order="swapped", scale_layout="row-major")
+    assert qs.CONTAINERS["awq-i32"].fields == (0, 2, 4, 6, 1, 3, 5, 7), "the interleaved order has a name of its own"
+    interleaved = qs.Container("awq", field_order="interleaved", bias="half")
     for read in (qs.from_bytes, qs.split):
-        with pytest.raises(qs.UnsupportedError, match="defined: canonical") as error:
+        with pytest.raises(qs.UnsupportedError, match="field_order='interleaved'; allowed: low") as error:
             read(bytes(8), "q4f.packed_u32_0.t-f32", (8,), container=interleaved)
         assert refusal(error)[0] == "POL-3"
 

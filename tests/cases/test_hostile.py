@@ -185,9 +185,9 @@ OPTIONS: dict[str, tuple[Callable[[Verbs], Any], str]] = {
     "bit 7": (lambda v: v.from_bytes(bytes(9), "q8s.native.t-ue4m3", (8,), ue4m3_bit7=None), "SCL-2"),
     "rounding": (lambda v: v.encode_scale(X, "f16", "down"), "SCL-15"),
     "recipe": (lambda v: v.quantize(X, BLOCK, recipe=qs.Recipe("nvfp4-torchao")), "POL-1"),
-    "codec": (lambda v: v.encode(X, "e4m3", codec=qs.Codec("away", "away", "saturate", "format", "keep")), "POL-2"),
+    "codec": (lambda v: v.encode(X, "e4m3", codec=qs.Codec("odd", "to-odd", "saturate", "format", "keep")), "POL-2"),
     "container": (
-        lambda v: v.from_bytes(b"", BLOCK, (8,), container=qs.Container("x", "high", 0, "dense", "128x4")),
+        lambda v: v.from_bytes(b"", BLOCK, (8,), container=qs.Container("x", "high", "half", "dense", "256x4")),
         "POL-3",
     ),
     "output": (lambda v: v.dequantize(v.quantize(X, BLOCK), "f64"), "QNT-10"),

@@ -96,7 +96,7 @@ REFUSED: dict[str, tuple[type[qs.QuantspecError], str, str, Callable[[], object]
     # options
     "output dtype": (qs.DtypeError, "QNT-10", "dtype='f64'; allowed: 'f32', 'f16', 'bf16'", lambda: qs.dequantize(qs.quantize(X, Q4), "f64")),
     "output that is no dtype": (qs.DtypeError, "QNT-10", "dtype=7; allowed: 'f32', 'f16', 'bf16'", lambda: qs.dequantize(qs.quantize(X, Q4), 7)),  # type: ignore[arg-type]
-    "recipe": (qs.UnsupportedError, "POL-1", "recipe=Recipe(name='te') is not defined; defined: canonical", lambda: qs.quantize(X, Q4, recipe=qs.Recipe("te"))),
+    "recipe": (qs.UnsupportedError, "POL-1", "recipe='te' is not defined; defined: canonical", lambda: qs.quantize(X, Q4, recipe=qs.Recipe("te"))),
     "value format": (qs.SchemeError, "SCH-2", "value='e4m4' is not a value format", lambda: qs.encode(ROW, "e4m4")),
     # layout operations
     "axis": (qs.ShapeError, "OPS-1", "axis=2; allowed: an integer from -2 to 1", lambda: qs.flip(qs.quantize(X, Q4), 2)),
