@@ -25,6 +25,7 @@ from .errors import DeviceError, UsageError
 from .guard import guarded
 from .options import FILE
 from .outside import reason_of
+from .peers import cli as peerscli
 
 __all__ = ["main"]
 
@@ -328,3 +329,4 @@ def vectors_suites(write: bool, out: Path | None, levels: tuple[int, ...], retir
 
 
 suitecli.register(main)
+peerscli.register(main)

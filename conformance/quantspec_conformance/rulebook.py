@@ -70,9 +70,7 @@ def find(words: Sequence[str], *, level: str | None = None) -> list[Rule]:
             return [table[text.upper()]]
         area = text.upper().partition("-")[0]
         known = [rule_id for rule_id in table if rule_id.startswith(f"{area}-")]
-        raise UsageError(
-            f"no rule {text.upper()}; {area} has {known[0]} to {known[-1]}" if known else f"no rules in {area} yet"
-        )
+        raise UsageError(f"no rule {text.upper()}; {area} has {known[0]} to {known[-1]}")
     rows = [rule for rule in table.values() if level is None or rule.level == level.upper()]
     area = CHAPTERS.get(text.lower(), text.upper())
     if not text or area in AREAS:

@@ -50,7 +50,7 @@ def test_titles_come_before_texts_and_levels_select() -> None:
     ("words", "said"),
     [
         (["QNT-44"], "no rule QNT-44; QNT has QNT-1 to QNT-12"),
-        (["PRD-1"], "no rules in PRD yet"),
+        (["PRD-99"], "no rule PRD-99; PRD has PRD-1 to PRD-17"),
         (["satturate"], "near: saturate"),
         (["scalez"], "near: "),
     ],

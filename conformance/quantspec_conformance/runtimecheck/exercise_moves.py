@@ -35,7 +35,8 @@ def move(
     x = np.linspace(-7, 5, 432, dtype=np.float32).reshape(6, 72)
     for text in _TEXTS:
         q = qs.quantize(x, text)
-        for given, what in ((q, f"{text} codes"), (session.pack(q), f"{text} words")):
+        pairs: tuple[tuple[Any, str], ...] = ((q, f"{text} codes"), (session.pack(q), f"{text} words"))
+        for given, what in pairs:
             for verb, *arguments in _STEPS:
                 ours, theirs = (
                     partial(getattr(session, verb), given, *arguments),
@@ -48,5 +49,6 @@ def move(
                 else:
                     same(f"{what} {verb}", ours().get(), expected if given is q else qs.pack(expected))
             joined = qs.concatenate([q, q])
-            found = session.concatenate([given, given])  # type: ignore[type-var,call-overload]
+            parts: list[Any] = [given, given]
+            found: Any = session.concatenate(parts)
             same(f"{what} concatenate", found.get(), joined if given is q else qs.pack(joined))
