@@ -273,7 +273,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     large.write_bytes(b"#" * (MAX_BYTES + 1))
     latin.write_bytes(b"# \xff")
     for path, message in (
-        (large, "longer than"), (latin, "not UTF-8 at byte 2"), (tmp_path, "cannot be read"), (tmp_path / "gone", "cannot be"),
+        (large, "longer than"), (latin, "not UTF-8 at byte 2"), (tmp_path, "is a folder"), (tmp_path / "gone", "cannot be"),
         (Path("/dev/zero"), "is a device"), (Path("a\0b"), "cannot be read"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=message):

@@ -646,6 +646,11 @@ def _row(rows: Sequence[Any], outcome: str, kind: str = "") -> Any:
     return next(r for r in rows if r.get("outcome") == outcome and (not kind or r["mismatch"]["kind"] == kind))
 
 
+def _stated(rows: Sequence[Any]) -> Any:
+    """A failure whose expected bits stand in the suite's own files: an example's may be the law's alone."""
+    return _row([r for r in rows if not r.get("id", "doc.").startswith("doc.")], "fail", "bits")
+
+
 def _swap(rows: list[Any]) -> None:
     rows[4], rows[9] = rows[9], rows[4]
 
@@ -673,12 +678,12 @@ DAMAGE: dict[str, tuple[Callable[[list[Any]], Any], bool, str]] = {
     ),
     "counts": (lambda rows: _row(rows, "fail", "bits")["mismatch"].update(count=0), True, "entries shown, 0 counted"),
     "another expectation": (
-        lambda rows: _row(rows, "fail", "bits")["mismatch"]["first"][0].update(expected="0xABCDE"),
+        lambda rows: _stated(rows)["mismatch"]["first"][0].update(expected="0xABCDE"),
         True,
         "expected 0xABCDE; the suite has",
     ),
     "another place": (
-        lambda rows: _row(rows, "fail", "bits")["mismatch"]["first"][0].update(index=[99, 99]),
+        lambda rows: _stated(rows)["mismatch"]["first"][0].update(index=[99, 99]),
         True,
         "is not at",
     ),
