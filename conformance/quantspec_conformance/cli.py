@@ -23,6 +23,7 @@ import quantspec
 from . import suitecli
 from .errors import DeviceError, UsageError
 from .guard import guarded
+from .identify import cli as identifycli
 from .options import FILE
 from .outside import reason_of
 from .peers import cli as peerscli
@@ -37,6 +38,7 @@ SECONDS = click.FloatRange(0.1)
 MATRIX_ONLY = {
     "devices": "--device", "only": "--only", "case": "--case", "quick": "--quick", "json_file": "--json",
     "build_options": "--build-option", "tensor": "--tensor", "name": "--name", "max_elements": "--max-elements",
+    "path": "--path",
 }  # fmt: skip
 SUITE_ONLY: dict[str, Any] = {"select": "", "level": 0, "profile": "", "expect": None, "out": None, "repeat": 0.02}
 
@@ -129,6 +131,11 @@ def _suite(options: dict[str, Any]) -> int:
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all drawn data.")
 @click.option("--json", "json_file", type=FILE, metavar="FILE", help="Write the result, whole or not at all.")
 @click.option("--build-option", "build_options", multiple=True, metavar="OPT", help="A compiler option; repeatable.")
+@click.option(
+    "--path",
+    type=click.Choice(["auto", "fast", "generic"]),
+    help="Which kernels: fast takes the specialised ones for every size, and fuses packing.  [default: auto]",
+)
 @click.option("--tensor", metavar="FILE", help="Run a .npy or .safetensors tensor under named schemes (or --only).")
 @click.option("--name", metavar="T", help="The tensor in a .safetensors file of several.")
 @click.option("--max-elements", type=click.IntRange(1), help="Largest tensor read.  [default: 16777216]")
@@ -330,3 +337,4 @@ def vectors_suites(write: bool, out: Path | None, levels: tuple[int, ...], retir
 
 suitecli.register(main)
 peerscli.register(main)
+identifycli.register(main)

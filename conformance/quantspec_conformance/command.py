@@ -74,6 +74,7 @@ def run_command(
     seed: int,
     json_file: Path | None,
     build_options: Sequence[str],
+    path: str | None,
     tensor: str | None,
     name: str | None,
     max_elements: int | None,
@@ -83,12 +84,15 @@ def run_command(
     """Run and report; the exit code. Raises HarnessError for what keeps a run from starting."""
     written = check_writable(json_file) if json_file is not None else None
     job = _job(only, case, quick, tensor, name, max_elements)
-    targets, notes = find_targets(devices, build_options=build_options)
+    targets, notes = find_targets(devices, build_options=build_options, path=path or "auto")
     run = _Run(job, coverage.count(job.plans), seed, quick, tuple(build_options), notes)
     out = console()
     _header(out, run)
     repro = (*job.repro, *(word for option in build_options for word in ("--build-option", option)))
-    options = Options(seed=seed, first=first, timeout=timeout, build_options=build_options, repro=repro)
+    repro += () if path is None else ("--path", path)
+    options = Options(
+        seed=seed, first=first, timeout=timeout, build_options=build_options, path=path or "auto", repro=repro
+    )
     started, statistics = datetime.now(UTC), list[Statistics]()
     result = _go(out, run, targets, options, statistics)
     unwritten: UsageError | None = None

@@ -45,6 +45,7 @@ class Options:
     first: int = 5
     timeout: float = 60.0
     build_options: Sequence[str] = ()
+    path: str = "auto"
     repro: Sequence[str] = ()
 
 
@@ -58,7 +59,12 @@ class _Run:
         self.seats = [self._seat(target) for target in targets]
 
     def _seat(self, target: Target) -> Seat:
-        hello = {"op": "hello", "device": target.address, "build_options": list(self.options.build_options)}
+        hello = {
+            "op": "hello",
+            "device": target.address,
+            "build_options": list(self.options.build_options),
+            "path": self.options.path,
+        }
         return Seat(target, self.inbox, hello, DeviceResult(target.label))
 
     @property

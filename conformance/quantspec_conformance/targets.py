@@ -20,7 +20,9 @@ class Target:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_targets(specs: Sequence[str], *, build_options: Sequence[str] = ()) -> tuple[list[Target], list[str]]:
+def find_targets(
+    specs: Sequence[str], *, build_options: Sequence[str] = (), path: str = "auto"
+) -> tuple[list[Target], list[str]]:
     """The targets of `--device` options, every device of every runtime where none is given; and runtimes that failed.
 
     A device spec is `r:d` or a label as `quantspec devices` prints them, or a part of the platform's or device's name.
@@ -31,6 +33,8 @@ def find_targets(specs: Sequence[str], *, build_options: Sequence[str] = ()) -> 
             raise UsageError(f"{option} is empty; leave it out, or say which")
     if build_options and not all(needs_device(spec) for spec in specs):
         raise DeviceError("--build-option is for OpenCL devices; reference and py: adapters build nothing")
+    if path != "auto" and not all(needs_device(spec) for spec in specs):
+        raise DeviceError("--path is for OpenCL devices; reference and py: adapters have no kernels of ours")
     found: list[Target] = []
     notes: list[str] = []
     known: list[dict[str, Any]] | None = None

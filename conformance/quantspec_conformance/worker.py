@@ -32,7 +32,9 @@ def _private_stdout() -> BinaryIO:
 def _hello(message: dict[str, Any], answer: Answer) -> Adapter | None:
     """Open the adapter and say what it is; None where it cannot be opened."""
     try:
-        adapter = load(message["device"], build_options=message.get("build_options", ()))
+        adapter = load(
+            message["device"], build_options=message.get("build_options", ()), path=message.get("path", "auto")
+        )
         answer({"op": "hello", "identity": dict(adapter.identity())})
         return adapter
     except Exception as error:  # whatever a runtime does wrong is reported, not raised

@@ -101,8 +101,8 @@ def needs_device(address: str) -> bool:
     return address != "reference" and not address.startswith("py:")
 
 
-def load(address: str, *, build_options: Sequence[str] = ()) -> Adapter:
-    """The adapter of an address. DeviceError where there is none."""
+def load(address: str, *, build_options: Sequence[str] = (), path: Any = "auto") -> Adapter:
+    """The adapter of an address; `path` says which kernels a device runs. DeviceError where there is none."""
     if address == "reference":
         from .reference import ReferenceAdapter
 
@@ -111,7 +111,7 @@ def load(address: str, *, build_options: Sequence[str] = ()) -> Adapter:
         return _from_file(address)
     from .opencl import OpenCLAdapter
 
-    return OpenCLAdapter(address, build_options=build_options)
+    return OpenCLAdapter(address, build_options=build_options, path=path)
 
 
 def _from_file(address: str) -> Adapter:

@@ -1,6 +1,7 @@
 """An OpenCL device as an adapter: quantspec_cl with every output poisoned before a launch. Rule CNF-3."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,30 @@ from .reference import saturation_array
 __all__ = ["OpenCLAdapter"]
 
 
-class OpenCLAdapter:
-    """A session of quantspec_cl; handles are its device arrays and records, fetched without their records' checks."""
+@dataclass(frozen=True, slots=True)
+class _Handle:
+    """A quantized tensor on the device; with fused kernels also its words, made or read without the codes between."""
 
-    def __init__(self, spec: str | None = None, *, build_options: Sequence[str] = ()) -> None:
-        self._session = quantspec_cl.open_device(spec or None, build_options=build_options, poison=True)
+    codes: quantspec_cl.DeviceQuantized
+    reports: bool  #: whether the saturation report is its own
+    words: quantspec_cl.DevicePacked | None = None
+
+
+class OpenCLAdapter:
+    """A session of quantspec_cl; handles are its device arrays and records, fetched without their records' checks.
+
+    With `path="fast"` specialised kernels run wherever there are some, and pack and dequantize are the fused ones.
+    """
+
+    def __init__(
+        self,
+        spec: str | None = None,
+        *,
+        build_options: Sequence[str] = (),
+        path: quantspec_cl.PathChoice = "auto",
+    ) -> None:
+        self._session = quantspec_cl.open_device(spec or None, build_options=build_options, poison=True, path=path)
+        self._path = path
 
     def identity(self) -> Mapping[str, Any]:
         """What the device says it is."""
@@ -30,7 +50,12 @@ class OpenCLAdapter:
             "version": info.version,
             "driver": info.driver,
             **({"built with": options} if options else {}),
+            **({"kernels": self._path} if self._path != "auto" else {}),
         }
+
+    @property
+    def _fused(self) -> bool:
+        return self._path == "fast"
 
     def quantize(
         self,
@@ -41,7 +66,9 @@ class OpenCLAdapter:
         tensor_scale_code: npt.NDArray[Any] | None = None,
     ) -> Any:
         """Session.quantize, and that the saturation report is its own."""
-        return self._session.quantize(x, scheme, scale_codes=scale_codes, tensor_scale_code=tensor_scale_code), True
+        given: dict[str, Any] = {"scale_codes": scale_codes, "tensor_scale_code": tensor_scale_code}
+        codes = self._session.quantize(x, scheme, **given)
+        return _Handle(codes, True, self._session.quantize_packed(x, scheme, **given) if self._fused else None)
 
     def quantized(
         self,
@@ -51,11 +78,11 @@ class OpenCLAdapter:
         tensor_scale_code: npt.NDArray[Any] | None,
     ) -> Any:
         """The record of these codes, moved to the device."""
-        return self._session.put(Quantized(scheme, codes, scale_codes, tensor_scale_code)), False
+        return _Handle(self._session.put(Quantized(scheme, codes, scale_codes, tensor_scale_code)), False)
 
     def pack(self, quantized: Any) -> Any:
         """Session.pack."""
-        return self._session.pack(quantized[0])
+        return quantized.words or self._session.pack(quantized.codes)
 
     def to_bytes(self, packed: Any) -> Any:
         """Session.to_bytes."""
@@ -63,11 +90,14 @@ class OpenCLAdapter:
 
     def split(self, data: Any, scheme: Scheme, shape: tuple[int, ...]) -> Any:
         """Session.split."""
-        return self._session.split(data, scheme, shape), False
+        codes = self._session.split(data, scheme, shape)
+        return _Handle(codes, False, self._session.from_bytes(data, scheme, shape) if self._fused else None)
 
     def dequantize(self, quantized: Any, dtype: str) -> Any:
         """Session.dequantize."""
-        return self._session.dequantize(quantized[0], dtype)
+        if quantized.words is not None:
+            return self._session.dequantize_packed(quantized.words, dtype)
+        return self._session.dequantize(quantized.codes, dtype)
 
     def fetch(self, handle: Any) -> Arrays:
         """The arrays of a handle."""
@@ -77,8 +107,8 @@ class OpenCLAdapter:
             case quantspec_cl.DeviceArray():
                 array = handle.get()
                 return {"bytes" if array.dtype == np.uint8 else "y": array}
-            case (quantspec_cl.DeviceQuantized() as quantized, bool() as reports):
-                return _parts(quantized, reports)
+            case _Handle():
+                return _parts(handle.codes, handle.reports)
             case _:
                 raise AssertionError(f"not a handle of this adapter: {type(handle).__name__}")
 
