@@ -4,11 +4,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from quantspec import DtypeError, EncodingError, ScaleError, ScaleType, Scheme, ShapeError
+from quantspec import (
+    CANONICAL,
+    CANONICAL_CODEC,
+    CANONICAL_CONTAINER,
+    Codec,
+    Container,
+    DtypeError,
+    EncodingError,
+    Recipe,
+    ScaleError,
+    ScaleType,
+    Scheme,
+    ShapeError,
+)
 from quantspec.blocks import check_array_shape
 
 from .choice import require_grid
-from .geometry import Shape, blocks_along, lines_of
+from .containers import box_of
+from .geometry import Shape, blocks_along
 from .host import DeviceArray, Machine
 from .inputs import ArrayInput, as_array, take_code_bytes, take_scale_codes
 from .scales import check_scale_codes
@@ -24,14 +38,17 @@ def quantized(
     codes: ArrayInput,
     scale_codes: ArrayInput | None,
     tensor_scale_code: ArrayInput | None,
+    recipe: Recipe | str = CANONICAL,
+    codec: Codec | str = CANONICAL_CODEC,
 ) -> DeviceQuantized:
     """A quantized tensor of codes and scale codes. As the constructor of `quantspec.Quantized`."""
-    scheme = Scheme.of(scheme)
+    recipe, codec, scheme = Recipe.of(recipe), Codec.of(codec), Scheme.of(scheme)
     taken = take_code_bytes(machine, codes, scheme.value)
     check_codes(taken, scheme.value, lookup=scheme.is_lookup)
     shape = check_array_shape(taken.shape, argument="codes.shape")
     scheme.require_shape(shape)
-    return DeviceQuantized(scheme, taken, *_levels(machine, scheme, shape, scale_codes, tensor_scale_code))
+    levels = _levels(machine, scheme, shape, scale_codes, tensor_scale_code)
+    return DeviceQuantized(scheme, taken, *levels, recipe, codec=codec)
 
 
 def packed(
@@ -41,13 +58,19 @@ def packed(
     words: ArrayInput,
     scale_codes: ArrayInput | None,
     tensor_scale_code: ArrayInput | None,
+    recipe: Recipe | str = CANONICAL,
+    container: Container | str = CANONICAL_CONTAINER,
+    codec: Codec | str = CANONICAL_CODEC,
 ) -> DevicePacked:
     """A packed tensor of words and scale codes. As the constructor of `quantspec.Packed`."""
+    recipe, container, codec = Recipe.of(recipe), Container.of(container), Codec.of(codec)
     scheme = Scheme.of(scheme)
     checked = check_array_shape(shape)
     scheme.require_shape(checked)
+    box = box_of(container, scheme, checked)
     levels = _levels(machine, scheme, checked, scale_codes, tensor_scale_code)
-    return DevicePacked(scheme, checked, _words(machine, scheme, checked, words), *levels)
+    taken = _words(machine, scheme, checked, words, box.words_shape)
+    return DevicePacked(scheme, checked, taken, *levels, recipe, container, codec=codec)
 
 
 def _levels(
@@ -76,9 +99,9 @@ def _level(
     return require_grid(check_scale_codes(taken, scale, argument=argument), expected, argument)
 
 
-def _words(machine: Machine, scheme: Scheme, shape: Shape, words: ArrayInput) -> DeviceArray:
+def _words(machine: Machine, scheme: Scheme, shape: Shape, words: ArrayInput, expected: Shape) -> DeviceArray:
     array = as_array(machine, words)
-    dtype, expected = scheme.store.word_dtype(scheme.value.bits), lines_of(scheme, shape).words_shape
+    dtype = scheme.store.word_dtype(scheme.value.bits)
     if array.dtype.newbyteorder("=") != dtype:
         raise DtypeError("PAK-1", f"words has dtype {array.dtype}; words of {scheme.text} are {dtype}")
     if array.shape != expected:

@@ -10,7 +10,6 @@ import pyopencl as cl
 
 from quantspec import DtypeError, Quantized, ShapeError, Step, UnsupportedError
 from quantspec.chain import MOST_STEPS, ROWS
-from quantspec.recipes import require_canonical
 
 from .dequantize import output_dtype
 from .formats import FLOATS, INDEX, float_type
@@ -20,6 +19,7 @@ from .inputs import as_array, take_numbers
 from .paths import generic
 from .program import Program, register
 from .quantize import effective_scales, grid_of, uploaded
+from .recipes import require_plain
 from .tensors import DeviceQuantized
 
 __all__ = ["StepInput", "chain"]
@@ -58,7 +58,7 @@ def chain(
     compiled = Compiled(machine, quantized.shape)
     for place, step in enumerate(_listed(steps)):
         compiled.take(step, f"steps[{place}]")
-    require_canonical(recipe=quantized.recipe)
+    require_plain(quantized)
     scheme, codes = quantized.scheme, quantized.codes
     effective = effective_scales(machine, scheme, quantized.scale_codes, quantized.tensor_scale_code)
     y = machine.empty(codes.shape, out)

@@ -13,7 +13,18 @@ from .host import DeviceArray, Machine
 from .inputs import ArrayInput, Numbers, take_scale_codes
 from .scales import Encoded, check_scale_codes, given_scales
 
-__all__ = ["Fixed", "Given", "choose", "chosen_single", "fix", "require_grid"]
+__all__ = [
+    "Fixed",
+    "Given",
+    "choose",
+    "chosen_single",
+    "encoded",
+    "fitted",
+    "fix",
+    "require_both",
+    "require_grid",
+    "require_positive",
+]
 
 INF = 0x7F800000
 
@@ -58,20 +69,35 @@ class Fixed:
 
 def fix(numbers: Numbers, scheme: Scheme, block: Given, tensor: Given) -> Fixed:
     """The given scales of both levels. Checks in the reference's order. Rules SCL-19 to SCL-23."""
+    fixed = fitted(numbers, scheme, encoded(numbers, scheme, block, tensor), block, tensor)
+    if scheme.block is not None and scheme.tensor is not None:
+        if fixed.blocks is None and fixed.single is not None:
+            require_positive(fixed.single.codes, scheme.tensor)
+        if fixed.blocks is not None:
+            require_both(scheme, fixed)
+    return fixed
+
+
+def encoded(numbers: Numbers, scheme: Scheme, block: Given, tensor: Given) -> Fixed:
+    """The codes of the given scales of both levels, of whatever shape. Rules SCL-20 to SCL-22."""
     machine = numbers.array.machine
     given_block = block.encoded(machine, None if scheme.block is None else scheme.block.scale, scheme)
-    given_tensor = tensor.encoded(machine, scheme.tensor, scheme)
+    return Fixed(given_block, tensor.encoded(machine, scheme.tensor, scheme))
+
+
+def fitted(numbers: Numbers, scheme: Scheme, given: Fixed, block: Given, tensor: Given) -> Fixed:
+    """The same, each in the shape of its level. Rule SCL-19."""
     grid = () if scheme.block is None else blocks_along(numbers.array.shape, scheme)
-    blocks = None if given_block is None else _fit(given_block, grid, block.used)
-    single = None if given_tensor is None else _fit(given_tensor, (), tensor.used)
-    if scheme.block is not None and scheme.tensor is not None:
-        if blocks is None and single is not None:
-            _require_positive(single.codes, scheme.tensor)
-        if blocks is not None and single is None:
-            raise ScaleError(
-                "SCL-23", f"block scales alone are given; {scheme.text} needs tensor_scale too, or no given scales"
-            )
-    return Fixed(blocks, single)
+    blocks = None if given.blocks is None else _fit(given.blocks, grid, block.used)
+    return Fixed(blocks, None if given.single is None else _fit(given.single, (), tensor.used))
+
+
+def require_both(scheme: Scheme, fixed: Fixed) -> None:
+    """Refuse block scales of two levels without the tensor scale. Rule SCL-23."""
+    if fixed.single is None:
+        raise ScaleError(
+            "SCL-23", f"block scales alone are given; {scheme.text} needs tensor_scale too, or no given scales"
+        )
 
 
 def choose(numbers: Numbers, scheme: Scheme, fixed: Fixed) -> tuple[Encoded | None, Encoded | None]:
@@ -142,7 +168,8 @@ def _relative(amax: DeviceArray, numbers: Numbers, scheme: Scheme, single: Encod
     return Encoded(codes, saturated)
 
 
-def _require_positive(code: DeviceArray, scale: ScaleType) -> None:
+def require_positive(code: DeviceArray, scale: ScaleType) -> None:
+    """Refuse a given tensor scale that no block scale can be relative to. Rule SCL-23."""
     machine = code.machine
     number = machine.empty((), np.float32)
     machine.launch("decode_scale", 1, machine.formats, INDEX[scale.name], code, number, 1)

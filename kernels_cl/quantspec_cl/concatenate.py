@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from quantspec import CANONICAL_CODEC, Packed, Quantized, ShapeError
+from quantspec import Packed, Quantized, ShapeError
 from quantspec.blocks import check_array_shape
 from quantspec.tensor import require_record
 
@@ -41,7 +41,8 @@ def concatenate(machine: Machine, parts: Sequence[Stored], axis: int = 0, paddin
 
 def _require_like(first: Source, source: Source, axis: int, number: int) -> None:
     """Refuse a part of another scheme or shape than the first."""
-    if source.scheme != first.scheme or source.record.recipe != first.record.recipe:
+    policies = [(each.scheme, each.record.recipe, each.record.codec) for each in (first, source)]
+    if policies[0] != policies[1]:
         refuse("OPS-8", f"parts[{number}] is {_told(source)}, parts[0] is {_told(first)}")
     pairs = enumerate(zip(first.shape, source.shape, strict=False))
     if len(source.shape) != len(first.shape) or any(a != b for i, (a, b) in pairs if i != axis):
@@ -52,7 +53,7 @@ def _require_like(first: Source, source: Source, axis: int, number: int) -> None
 
 
 def _told(source: Source) -> str:
-    return f"{source.scheme.text} by {source.record.recipe.name} and {CANONICAL_CODEC.name}"
+    return f"{source.scheme.text} by {source.record.recipe.name} and {source.record.codec.name}"
 
 
 def _filled(sources: Sequence[Source], axis: int, extent: int) -> Sequence[Source]:

@@ -179,10 +179,16 @@ class Machine:
     def _fixed(self, host: npt.NDArray[Any]) -> cl.Buffer:
         return cl.Buffer(self.context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=host)
 
-    def launch(self, name: str, items: int, *arguments: "DeviceArray | cl.Buffer | int") -> None:
-        """Run a kernel over `items` work-items, one more work-group's worth at most; none for an empty tensor."""
+    def launch(
+        self, name: str, items: int, *arguments: "DeviceArray | cl.Buffer | int", program: Program | None = None
+    ) -> None:
+        """Run a kernel over `items` work-items, one more work-group's worth at most; none for an empty tensor.
+
+        The kernel is the generic program's, or that of the program named.
+        """
         if items:
-            self._enqueue(self.kernels[name], self.items(items), (self.local_size,), arguments)
+            kernels = self.kernels if program is None else self.built(program)
+            self._enqueue(kernels[name], self.items(items), (self.local_size,), arguments)
 
     def items(self, count: int) -> Shape:
         """Whole work-groups of `count` work-items."""
@@ -223,12 +229,14 @@ class Machine:
         with self.lock:
             kernel(self.queue, sizes, local, *plain)
 
-    def search(self, name: str, items: int, *arguments: "DeviceArray | cl.Buffer | int") -> int | None:
+    def search(
+        self, name: str, items: int, *arguments: "DeviceArray | cl.Buffer | int", program: Program | None = None
+    ) -> int | None:
         """The first index, of `items`, where a kernel of the kind FIRST_WHERE finds what it looks for."""
         if items == 0:
             return None
         firsts = self.empty((-(-items // CHUNK),), np.uint64)
-        self.launch(name, firsts.size, *arguments, firsts, items, CHUNK)
+        self.launch(name, firsts.size, *arguments, firsts, items, CHUNK, program=program)
         first = self.element(self.fold("fold_first", firsts), 0)
         return None if first == NOWHERE else first
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from quantspec import Recipe, Scheme
+from quantspec import Codec, Recipe, Scheme
 
 from .geometry import Shape, lines_of
 from .host import DeviceArray
@@ -26,6 +26,7 @@ class Matrix:
     scale_codes: DeviceArray | None
     tensor_scale_code: DeviceArray | None
     recipe: Recipe
+    codec: Codec
 
     @classmethod
     def of_words(cls, packed: DevicePacked) -> "Matrix":
@@ -33,7 +34,7 @@ class Matrix:
         lines = lines_of(packed.scheme, packed.shape)
         return cls(
             *(packed.scheme, packed.shape, packed.words, lines.word_size, lines.width, lines.fields, lines.words),
-            *(packed.scheme.store.d == 1, packed.scale_codes, packed.tensor_scale_code, packed.recipe),
+            *(packed.scheme.store.d == 1, packed.scale_codes, packed.tensor_scale_code, packed.recipe, packed.codec),
         )
 
     @classmethod
@@ -42,7 +43,7 @@ class Matrix:
         a_line = tensor.shape[-1] if tensor.shape else 1
         return cls(
             *(tensor.scheme, tensor.shape, tensor.codes, 1, 8, 1, a_line, False),
-            *(tensor.scale_codes, tensor.tensor_scale_code, tensor.recipe),
+            *(tensor.scale_codes, tensor.tensor_scale_code, tensor.recipe, tensor.codec),
         )
 
     @property

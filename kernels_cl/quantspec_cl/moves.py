@@ -133,10 +133,11 @@ def moved(source: Source, scheme: Scheme, codes: View, scales: View | None) -> M
 
 
 def remade(record: Made, scheme: Scheme, shape: Shape, array: DeviceArray, grid: DeviceArray | None) -> Made:
-    """A record of the same kind: the tensor scale, the recipe and the container stay; what saturated is not known."""
+    """A record of the same kind: the tensor scale, recipe, codec and container stay; what saturated is not known."""
+    policy = record.tensor_scale_code, record.recipe
     if isinstance(record, DevicePacked):
-        return DevicePacked(scheme, shape, array, grid, record.tensor_scale_code, record.recipe, record.container)
-    return DeviceQuantized(scheme, array, grid, record.tensor_scale_code, record.recipe)
+        return DevicePacked(scheme, shape, array, grid, *policy, record.container, codec=record.codec)
+    return DeviceQuantized(scheme, array, grid, *policy, codec=record.codec)
 
 
 def _sign(scheme: Scheme) -> int:

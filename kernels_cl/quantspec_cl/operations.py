@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from quantspec import CANONICAL_CODEC, Codec, Packed, Recipe, Scheme, ShapeError
+from quantspec import CANONICAL_CONTAINER, Codec, Packed, Recipe, Scheme, ShapeError
 from quantspec.blocks import check_array_shape
 from quantspec.stores import Store
 
@@ -30,7 +30,7 @@ from .moves import (
     scheme_with,
     taken,
 )
-from .packing import Strictness, require_strictness
+from .packing import Strictness, pack, require_strictness, unpack
 from .quantize import quantize
 from .quantize_words import quantize_packed
 from .reshape import Regrid
@@ -169,7 +169,13 @@ def expand(machine: Machine, tensor: Stored, shape: Sequence[int], padding: Stri
 
 def repack(machine: Machine, tensor: Stored, store: str | Store, padding: Strictness = "refuse") -> Made:
     """The same codes and scale codes under another store: another kind, another packed axis, or both. Rule OPS-13."""
-    source = taken(machine, tensor, padding)
+    if isinstance(tensor, Packed | DevicePacked) and tensor.container != CANONICAL_CONTAINER:
+        made = _repacked(taken(machine, unpack(machine, tensor, padding), padding), store)
+        return made if isinstance(made, DevicePacked) else pack(machine, made, tensor.container)
+    return _repacked(taken(machine, tensor, padding), store)
+
+
+def _repacked(source: Source, store: str | Store) -> Made:
     own = source.scheme
     scheme = Scheme(own.value, store, mode=own.mode, tensor=own.tensor, block=own.block, table=own.table)
     return moved(source, scheme, *_views(source))
@@ -218,15 +224,19 @@ def requantize(
     tensor: Stored,
     scheme: Scheme | str,
     padding: Strictness = "refuse",
-    recipe: Recipe | None = None,
-    codec: Codec = CANONICAL_CODEC,
+    recipe: Recipe | str | None = None,
+    codec: Codec | str | None = None,
 ) -> Made:
-    """The tensor dequantized to f32 and quantized again under a scheme: lossy, scales chosen anew. Rule OPS-12."""
+    """The tensor dequantized to f32 and quantized again under a scheme: lossy, scales chosen anew. Rule OPS-12.
+
+    By the tensor's own recipe and codec, unless others are named; words come back in their container.
+    """
     block, single = Given("scales", None, "scale_codes", None), Given("tensor_scale", None, "tensor_scale_code", None)
     if isinstance(tensor, Packed | DevicePacked):
         numbers = dequantize_packed(machine, tensor, padding=padding)
-        by = tensor.recipe if recipe is None else recipe
-        return quantize_packed(machine, numbers, scheme, block, single, by, codec, tensor.container)
+        by = tensor.recipe if recipe is None else recipe, tensor.codec if codec is None else codec
+        return quantize_packed(machine, numbers, scheme, block, single, *by, tensor.container)
     require_strictness(padding)
     numbers = dequantize(machine, tensor)
-    return quantize(machine, numbers, scheme, block, single, tensor.recipe if recipe is None else recipe, codec)
+    by = tensor.recipe if recipe is None else recipe, tensor.codec if codec is None else codec
+    return quantize(machine, numbers, scheme, block, single, *by)

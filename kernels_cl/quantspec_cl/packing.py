@@ -1,13 +1,13 @@
-"""Packing on a device: codes to words and back. Rules PAK-1 to PAK-8."""
+"""Packing on a device: codes to words and back. Rules PAK-1 to PAK-8, POL-14, POL-15, POL-18."""
 
 from typing import Literal
 
 import numpy as np
 
 from quantspec import CANONICAL_CONTAINER, Container, EncodingError, Packed, Quantized, UnsupportedError
-from quantspec.recipes import require_canonical
 from quantspec.tensor import require_record
 
+from .containers import CONTAINERS, box_of
 from .formats import INDEX
 from .geometry import Lines, lines_of
 from .host import CHUNK, DeviceArray, Machine
@@ -15,7 +15,16 @@ from .quantize import uploaded
 from .tensors import DevicePacked, DeviceQuantized, adopted
 from .values import check_codes
 
-__all__ = ["Strictness", "clean", "pack", "require_readable", "require_strictness", "unpack", "uploaded_words"]
+__all__ = [
+    "Strictness",
+    "clean",
+    "convert",
+    "pack",
+    "require_readable",
+    "require_strictness",
+    "unpack",
+    "uploaded_words",
+]
 
 Strictness = Literal["refuse", "ignore"]
 
@@ -23,15 +32,17 @@ Strictness = Literal["refuse", "ignore"]
 def pack(
     machine: Machine,
     tensor: Quantized | DeviceQuantized,
-    container: Container = CANONICAL_CONTAINER,
+    container: Container | str = CANONICAL_CONTAINER,
     out: DeviceArray | None = None,
 ) -> DevicePacked:
     """Codes in words, scales unchanged. As `quantspec.pack`."""
     quantized = uploaded(machine, tensor)
+    container = Container.of(container)
     scheme, codes = quantized.scheme, quantized.codes
     if isinstance(tensor, Quantized):
         check_codes(codes, scheme.value, lookup=scheme.is_lookup)
-    require_canonical(recipe=quantized.recipe, container=container)
+    if container != CANONICAL_CONTAINER:
+        return _record(quantized, _packed_by(machine, quantized, container, out), container)
     lines = lines_of(scheme, codes.shape)
     words = machine.empty(lines.words_shape, scheme.store.word_dtype(scheme.value.bits), out)
     machine.launch(
@@ -40,10 +51,67 @@ def pack(
         *(machine.formats, INDEX[scheme.value.name], codes, words, lines.word_size, lines.width, lines.fields),
         *(machine.constant(lines.walk), lines.length, lines.step, lines.words, words.size),
     )
+    return _record(quantized, words, container)
+
+
+def _record(quantized: DeviceQuantized, words: DeviceArray, container: Container) -> DevicePacked:
     return DevicePacked(
-        *(scheme, codes.shape, words, quantized.scale_codes, quantized.tensor_scale_code, quantized.recipe, container),
-        *(quantized.saturated, quantized.tensor_saturated),
+        *(quantized.scheme, quantized.shape, words, quantized.scale_codes, quantized.tensor_scale_code),
+        *(quantized.recipe, container, quantized.saturated, quantized.tensor_saturated, quantized.codec),
     )
+
+
+def _packed_by(
+    machine: Machine, quantized: DeviceQuantized, container: Container, out: DeviceArray | None = None
+) -> DeviceArray:
+    """Words of a container that is not canonical. Rules POL-14, POL-15."""
+    scheme, box = quantized.scheme, box_of(container, quantized.scheme, quantized.shape)
+    lines, words = box.lines, machine.empty(box.words_shape, scheme.store.word_dtype(scheme.value.bits), out)
+    walks = (machine.constant(lines.walk), machine.constant(box.order))
+    head = (quantized.codes, words, lines.word_size, machine.constant(box.numbers), *walks)
+    tail = (lines.length, lines.step, lines.words, words.size)
+    machine.launch("pack_by", words.size, *head, *tail, program=CONTAINERS)
+    return words
+
+
+def _unpacked_by(
+    machine: Machine, own: DevicePacked, padding: Strictness, out: DeviceArray | None = None
+) -> DeviceQuantized:
+    """Codes of the words of a container that is not canonical. Rules POL-14, POL-15, PAK-7."""
+    scheme, box = own.scheme, box_of(own.container, own.scheme, own.shape)
+    lines, codes = box.lines, machine.empty(own.shape, np.uint8, out)
+    walks = (machine.constant(lines.walk), machine.constant(box.order))
+    head = (machine.formats, INDEX[scheme.value.name], int(scheme.is_lookup), own.words, lines.word_size)
+    tail = (lines.length, lines.step, lines.words, codes.size)
+    machine.launch(
+        "unpack_by", codes.size, *head, machine.constant(box.numbers), *walks, codes, *tail, program=CONTAINERS
+    )
+    if lines.width != scheme.value.bits:
+        check_codes(codes, scheme.value, lookup=scheme.is_lookup)
+    levels = own.scale_codes, own.tensor_scale_code
+    made = DeviceQuantized(scheme, codes, *levels, own.recipe, codec=own.codec)
+    if padding == "refuse" and own.container.padding == "refuse":
+        _require_same(machine, own, _packed_by(machine, made, own.container), lines.word_size)
+    return made
+
+
+def _require_same(machine: Machine, own: DevicePacked, clean: DeviceArray, size: int) -> None:
+    """Refuse words with bits that hold no code and are not 0. Rule PAK-7."""
+    words = own.words
+    first = machine.search("first_other_word", words.size, words, clean, size, program=CONTAINERS)
+    if first is not None:
+        index = [int(i) for i in np.unravel_index(first, words.shape)]
+        raise EncodingError(
+            "PAK-7",
+            f"words{index} is 0x{machine.element(words, first):X}, its codes give 0x{machine.element(clean, first):X} in "
+            f"container {own.container.name!r}: bits that hold no code are not 0 (padding='ignore' reads them anyway)",
+        )
+
+
+def convert(machine: Machine, packed: Packed | DevicePacked, container: Container | str) -> DevicePacked:
+    """The same codes and scales in another container. As `quantspec.convert`. Rule POL-18."""
+    own = uploaded_words(machine, packed, argument="packed")
+    return pack(machine, unpack(machine, own), container)
 
 
 def unpack(
@@ -53,6 +121,8 @@ def unpack(
     own = uploaded_words(machine, packed, argument="packed")
     require_strictness(padding)
     scheme = own.scheme
+    if own.container != CANONICAL_CONTAINER:
+        return _unpacked_by(machine, own, padding, out)
     lines = lines_of(scheme, own.shape)
     if padding == "refuse":
         _require_clean(own.words, lines)
@@ -66,12 +136,15 @@ def unpack(
     )
     if lines.width != scheme.value.bits:
         check_codes(codes, scheme.value, lookup=scheme.is_lookup)  # a field of fewer bits is always a code
-    return DeviceQuantized(scheme, codes, own.scale_codes, own.tensor_scale_code, own.recipe)
+    return DeviceQuantized(scheme, codes, own.scale_codes, own.tensor_scale_code, own.recipe, codec=own.codec)
 
 
 def require_readable(machine: Machine, packed: DevicePacked, padding: Strictness = "refuse") -> None:
     """Refuse the words that `unpack` refuses. Rules PAK-7, PAK-8, VAL-5."""
     require_strictness(padding)
+    if packed.container != CANONICAL_CONTAINER:
+        _unpacked_by(machine, packed, padding)
+        return
     scheme, lines = packed.scheme, lines_of(packed.scheme, packed.shape)
     if padding == "refuse":
         _require_clean(packed.words, lines)
@@ -85,6 +158,10 @@ def clean(machine: Machine, packed: DevicePacked, padding: Strictness = "refuse"
     Native bytes that are no codes are refused either way (VAL-5).
     """
     require_strictness(padding)
+    if packed.container != CANONICAL_CONTAINER:
+        codes = _unpacked_by(machine, packed, padding)
+        kept = padding == "refuse" and packed.container.padding == "refuse"
+        return packed if kept else pack(machine, codes, packed.container)
     scheme, lines = packed.scheme, lines_of(packed.scheme, packed.shape)
     if padding == "ignore" and not _is_full(lines):
         return pack(machine, unpack(machine, packed, padding), packed.container)
@@ -153,4 +230,5 @@ def uploaded_words(machine: Machine, packed: Packed | DevicePacked, *, argument:
         None if packed.tensor_scale_code is None else machine.upload(packed.tensor_scale_code),
         packed.recipe,
         packed.container,
+        codec=packed.codec,
     )

@@ -8,21 +8,23 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from quantspec import Packed, Quantized, ScaleType, SchemeError, ShapeError
+from quantspec import CANONICAL_CODEC, CANONICAL_CONTAINER, Packed, Quantized, ScaleType, SchemeError, ShapeError
 from quantspec.blocks import check_array_shape
 from quantspec.recipes import require_canonical
 
 from . import products_fast
+from .codecs import reads_plainly
 from .dequantize import output_dtype
 from .formats import FLOATS, INDEX
 from .geometry import WHOLE, Shape, grid_walk
 from .host import DeviceArray, Machine
 from .inputs import ArrayInput, Numbers, take_numbers
 from .matrix import Matrix
-from .packing import require_readable, uploaded_words
+from .packing import require_readable, unpack, uploaded_words
 from .paths import Path, generic
 from .program import Program, register
 from .quantize import effective_scales, grid_of, uploaded
+from .recipes import require_plain
 from .scales import decoded_scale
 from .tensors import DevicePacked, DeviceQuantized
 
@@ -44,7 +46,7 @@ def product(machine: Machine, x: ArrayInput, w: MatrixInput, dtype: npt.DTypeLik
     out = output_dtype(dtype)
     numbers = take_numbers(machine, x, rule="PRD-2")
     lead = _lead(numbers.array.shape, matrix.shape, "PRD-2")
-    require_canonical(recipe=matrix.recipe)
+    require_plain(matrix)
     rows = math.prod(lead)
     planned = products_fast.plan(machine, matrix, rows, out)
     if isinstance(planned, Path):
@@ -71,6 +73,8 @@ def _matrix(machine: Machine, w: MatrixInput) -> Matrix:
     """w on the device, its words such that they can be read. Rules QNT-12, PAK-7, VAL-5."""
     if isinstance(w, Packed | DevicePacked):
         packed = uploaded_words(machine, w, argument="w")
+        if packed.container != CANONICAL_CONTAINER:
+            return Matrix.of_codes(unpack(machine, packed))
         require_readable(machine, packed)
         return Matrix.of_words(packed)
     return Matrix.of_codes(uploaded(machine, w, argument="w"))
@@ -109,7 +113,8 @@ def product_codes(
 
 def _require_symmetric(tensor: DeviceQuantized | Matrix, argument: str) -> None:
     """Refuse recipes that have no kernels, and codes that are indices. Rule PRD-11."""
-    require_canonical(recipe=tensor.recipe)
+    zeros_kept = reads_plainly(tensor.codec)
+    require_canonical(recipe=tensor.recipe, codec=CANONICAL_CODEC if zeros_kept else tensor.codec)
     if tensor.scheme.is_lookup:
         raise SchemeError(
             "PRD-11",

@@ -25,8 +25,8 @@ __all__ = ["BUILD_OPTIONS", "GENERIC", "SOURCES", "Program", "all_programs", "bu
 
 #: The files that make the program, in the order in which they use one another.
 SOURCES = (
-    *("prelude.cl", "steps.cl", "values.cl", "scales.cl", "blocks.cl", "quantize.cl", "packing.cl", "layout.cl"),
-    "operations.cl",
+    *("prelude.cl", "steps.cl", "values.cl", "scales.cl", "blocks.cl", "amax.cl", "quantize.cl", "packing.cl"),
+    *("layout.cl", "operations.cl"),
 )
 BUILD_OPTIONS = ("-cl-std=CL1.2", "-Werror")
 

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from quantspec import CANONICAL_CODEC, Codec, EncodingError, ScaleError, ScaleType, UnsupportedError
-from quantspec.recipes import require_canonical
+from quantspec.codecs import require_canonical_codec
 from quantspec.scales import scale_type
 
 from .formats import INDEX
@@ -28,11 +28,15 @@ class Encoded:
 
 
 def encode_scale(
-    machine: Machine, x: ArrayInput, scale: str | ScaleType, rounding: Rounding = "up", codec: Codec = CANONICAL_CODEC
+    machine: Machine,
+    x: ArrayInput,
+    scale: str | ScaleType,
+    rounding: Rounding = "up",
+    codec: Codec | str = CANONICAL_CODEC,
 ) -> DeviceArray:
     """Scale codes of numbers, of x's shape. As `quantspec.encode_scale`."""
     row = scale_type(scale)
-    require_canonical(codec=codec)
+    require_canonical_codec(codec)
     if rounding not in ("up", "nearest"):
         raise UnsupportedError("SCL-15", f"rounding={rounding!r}; allowed: 'up', 'nearest'")
     return given_scales(machine, x, row, argument="x", rule="SCL-15", up=rounding == "up").codes

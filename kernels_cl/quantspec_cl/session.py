@@ -89,9 +89,13 @@ class Session(StorageVerbs):
         codes: ArrayInput,
         scale_codes: ArrayInput | None = None,
         tensor_scale_code: ArrayInput | None = None,
+        *,
+        recipe: Recipe | str = CANONICAL,
+        codec: Codec | str = CANONICAL_CODEC,
     ) -> DeviceQuantized:
         """A quantized tensor of one's own parts, checked on the device. Rules VAL-4, VAL-5, SCL-2, SCL-19 to SCL-22."""
-        return assemble.quantized(self.machine, scheme, codes, scale_codes, tensor_scale_code)
+        levels = scale_codes, tensor_scale_code
+        return assemble.quantized(self.machine, scheme, codes, *levels, recipe, codec)
 
     def packed(
         self,
@@ -100,12 +104,17 @@ class Session(StorageVerbs):
         words: ArrayInput,
         scale_codes: ArrayInput | None = None,
         tensor_scale_code: ArrayInput | None = None,
+        *,
+        recipe: Recipe | str = CANONICAL,
+        container: Container | str = CANONICAL_CONTAINER,
+        codec: Codec | str = CANONICAL_CODEC,
     ) -> DevicePacked:
         """A packed tensor of one's own parts, checked on the device. Rules PAK-1, LAY-4, SCL-2, SCL-19 to SCL-22.
 
         Bits that hold no code are looked at by the verbs that read the words, as their `padding` says.
         """
-        return assemble.packed(self.machine, scheme, shape, words, scale_codes, tensor_scale_code)
+        levels = scale_codes, tensor_scale_code
+        return assemble.packed(self.machine, scheme, shape, words, *levels, recipe, container, codec)
 
     def encode(
         self,
@@ -113,7 +122,7 @@ class Session(StorageVerbs):
         value: str | ValueFormat,
         *,
         table: TableInput = None,
-        codec: Codec = CANONICAL_CODEC,
+        codec: Codec | str = CANONICAL_CODEC,
         out: Output | None = None,
     ) -> DeviceArray:
         """Codes of f32, f16 or bf16 numbers: uint8 of x's shape. Rules VAL-6 to VAL-11, QNT-7, QNT-8."""
@@ -125,14 +134,14 @@ class Session(StorageVerbs):
         value: str | ValueFormat,
         *,
         table: TableInput = None,
-        codec: Codec = CANONICAL_CODEC,
+        codec: Codec | str = CANONICAL_CODEC,
         out: Output | None = None,
     ) -> DeviceArray:
         """Numbers of codes: f32 of their shape. Rules VAL-1 to VAL-5, VAL-12, VAL-13."""
         return values.decode(self.machine, codes, value, table, codec, destination(self.machine, out, codes))
 
     def encode_scale(
-        self, x: ArrayInput, scale: str | ScaleType, rounding: Rounding = "up", *, codec: Codec = CANONICAL_CODEC
+        self, x: ArrayInput, scale: str | ScaleType, rounding: Rounding = "up", *, codec: Codec | str = CANONICAL_CODEC
     ) -> DeviceArray:
         """Scale codes of numbers, rounded up or to nearest. Rules SCL-15 to SCL-17, SCL-20."""
         return scales.encode_scale(self.machine, x, scale, rounding, codec)
@@ -152,8 +161,8 @@ class Session(StorageVerbs):
         scale_codes: ArrayInput | None = None,
         tensor_scale: ArrayInput | None = None,
         tensor_scale_code: ArrayInput | None = None,
-        recipe: Recipe = CANONICAL,
-        codec: Codec = CANONICAL_CODEC,
+        recipe: Recipe | str = CANONICAL,
+        codec: Codec | str = CANONICAL_CODEC,
         out: Output | None = None,
     ) -> DeviceQuantized:
         """Codes and scales of a tensor; `scales` and the like fix those of a level. Rules SCL-4 to SCL-24, QNT-1 to QNT-8."""
@@ -171,9 +180,9 @@ class Session(StorageVerbs):
         scale_codes: ArrayInput | None = None,
         tensor_scale: ArrayInput | None = None,
         tensor_scale_code: ArrayInput | None = None,
-        recipe: Recipe = CANONICAL,
-        codec: Codec = CANONICAL_CODEC,
-        container: Container = CANONICAL_CONTAINER,
+        recipe: Recipe | str = CANONICAL,
+        codec: Codec | str = CANONICAL_CODEC,
+        container: Container | str = CANONICAL_CONTAINER,
         out: Output | None = None,
     ) -> DevicePacked:
         """Words and scales of a tensor, as `pack` of `quantize` gives them. Rules QNT-1 to QNT-8, PAK-1 to PAK-6."""
@@ -187,10 +196,10 @@ class Session(StorageVerbs):
         tensor: Quantized | DeviceQuantized,
         dtype: npt.DTypeLike = "f32",
         *,
-        codec: Codec = CANONICAL_CODEC,
+        codec: Codec | str | None = None,
         out: Output | None = None,
     ) -> DeviceArray:
-        """Numbers of a quantized tensor in f32, f16 or bf16. Rules QNT-9 to QNT-12."""
+        """Numbers of a quantized tensor in f32, f16 or bf16, by its recipe and codec. Rules QNT-9 to QNT-12, POL-13."""
         return dequantize.dequantize(self.machine, tensor, dtype, codec, destination(self.machine, out, tensor))
 
     def dequantize_packed(

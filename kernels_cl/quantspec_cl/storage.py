@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quantspec import CANONICAL, CANONICAL_CONTAINER, Container, Packed, Quantized, Recipe, Scheme
+from quantspec import (
+    CANONICAL,
+    CANONICAL_CODEC,
+    CANONICAL_CONTAINER,
+    Codec,
+    Container,
+    Packed,
+    Quantized,
+    Recipe,
+    Scheme,
+)
 
 from . import layout, packing
 from .host import DeviceArray
@@ -24,10 +34,10 @@ class StorageVerbs(LayoutVerbs):
         self,
         tensor: Quantized | DeviceQuantized,
         *,
-        container: Container = CANONICAL_CONTAINER,
+        container: Container | str = CANONICAL_CONTAINER,
         out: Output | None = None,
     ) -> DevicePacked:
-        """Codes in words. Rules PAK-1 to PAK-6, QNT-12."""
+        """Codes in words. Rules PAK-1 to PAK-6, POL-14, POL-15, QNT-12."""
         return packing.pack(self.machine, tensor, container, destination(self.machine, out, tensor))
 
     def unpack(
@@ -36,14 +46,18 @@ class StorageVerbs(LayoutVerbs):
         """Words to codes. Rules PAK-1 to PAK-8, VAL-5, QNT-12."""
         return packing.unpack(self.machine, packed, padding, destination(self.machine, out, packed))
 
+    def convert(self, packed: Packed | DevicePacked, container: Container | str) -> DevicePacked:
+        """The same codes and scales in another container. Rule POL-18."""
+        return packing.convert(self.machine, packed, container)
+
     def to_bytes(
         self,
         tensor: Packed | Quantized | DevicePacked | DeviceQuantized,
         *,
-        container: Container = CANONICAL_CONTAINER,
+        container: Container | str | None = None,
         out: Output | None = None,
     ) -> DeviceArray:
-        """The byte stream of a tensor, uint8 of one axis; dirty words are refused. Rules LAY-1 to LAY-5, PAK-7, VAL-5."""
+        """The byte stream of a tensor, uint8 of one axis; dirty words are refused. Rules LAY-1 to LAY-5, POL-16, POL-17."""
         return layout.to_bytes(self.machine, tensor, container, destination(self.machine, out, tensor))
 
     def from_bytes(
@@ -54,11 +68,12 @@ class StorageVerbs(LayoutVerbs):
         *,
         padding: Strictness = "refuse",
         ue4m3_bit7: Strictness = "refuse",
-        recipe: Recipe = CANONICAL,
-        container: Container = CANONICAL_CONTAINER,
+        recipe: Recipe | str = CANONICAL,
+        container: Container | str = CANONICAL_CONTAINER,
+        codec: Codec | str = CANONICAL_CODEC,
     ) -> DevicePacked:
         """Words and scale codes of a byte stream. Rules LAY-1 to LAY-5, LAY-7, SCL-2, PAK-7, PAK-8, VAL-5."""
-        return layout.from_bytes(self.machine, data, scheme, shape, padding, ue4m3_bit7, recipe, container)
+        return layout.from_bytes(self.machine, data, scheme, shape, padding, ue4m3_bit7, recipe, container, codec)
 
     def split(
         self,
@@ -68,8 +83,9 @@ class StorageVerbs(LayoutVerbs):
         *,
         padding: Strictness = "refuse",
         ue4m3_bit7: Strictness = "refuse",
-        recipe: Recipe = CANONICAL,
-        container: Container = CANONICAL_CONTAINER,
+        recipe: Recipe | str = CANONICAL,
+        container: Container | str = CANONICAL_CONTAINER,
+        codec: Codec | str = CANONICAL_CODEC,
     ) -> DeviceQuantized:
         """Bytes to codes and scale codes, for every scheme. Rules LAY-6, LAY-7."""
-        return layout.split(self.machine, data, scheme, shape, padding, ue4m3_bit7, recipe, container)
+        return layout.split(self.machine, data, scheme, shape, padding, ue4m3_bit7, recipe, container, codec)

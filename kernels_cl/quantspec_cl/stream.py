@@ -14,6 +14,7 @@ import numpy.typing as npt
 import quantspec
 from quantspec import EncodingError, Packed, Quantized, Saturation, Scheme
 from quantspec.blocks import check_array_shape
+from quantspec.recipes import require_canonical
 from quantspec.tensor import require_record
 
 from . import dequantize
@@ -91,7 +92,9 @@ class Stream:
         machine, y = self.session.machine, np.empty(tensor.shape, dequantize.output_dtype(dtype))
         for piece in self._pieces(tensor.scheme, tensor.shape, words=False):
             codes = machine.upload(tensor.codes[piece.elements])
-            part = DeviceQuantized(tensor.scheme, codes, *_levels(machine, tensor, piece), tensor.recipe)
+            part = DeviceQuantized(
+                tensor.scheme, codes, *_levels(machine, tensor, piece), tensor.recipe, codec=tensor.codec
+            )
             y[piece.elements] = self.session.dequantize(part, dtype).get()
         return y
 
@@ -100,10 +103,11 @@ class Stream:
     ) -> Host:
         """As `Session.dequantize_packed(...).get()`."""
         require_record(packed, Packed, argument="packed")
+        require_canonical(container=packed.container)  # pieces are cut out of canonical lines
         machine, y = self.session.machine, np.empty(packed.shape, dequantize.output_dtype(dtype))
         for piece in self._pieces(packed.scheme, packed.shape, words=True):
             words, levels = machine.upload(packed.words[piece.words]), _levels(machine, packed, piece)
-            part = DevicePacked(packed.scheme, piece.shape, words, *levels, packed.recipe, packed.container)
+            part = DevicePacked(packed.scheme, piece.shape, words, *levels, packed.recipe, codec=packed.codec)
             try:
                 y[piece.elements] = self.session.dequantize_packed(part, dtype, padding=padding).get()
             except EncodingError:

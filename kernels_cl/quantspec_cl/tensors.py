@@ -5,7 +5,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from quantspec import CANONICAL, CANONICAL_CONTAINER, Container, Packed, Quantized, Recipe, Saturation, Scheme
+from quantspec import (
+    CANONICAL,
+    CANONICAL_CODEC,
+    CANONICAL_CONTAINER,
+    Codec,
+    Container,
+    Packed,
+    Quantized,
+    Recipe,
+    Saturation,
+    Scheme,
+)
 
 from .geometry import Shape
 from .host import CHUNK, DeviceArray, Machine
@@ -59,6 +70,7 @@ class DeviceQuantized:
     recipe: Recipe = CANONICAL
     saturated: Flags | None = None  #: None: nowhere
     tensor_saturated: DeviceArray | None = None
+    codec: Codec = CANONICAL_CODEC
 
     @property
     def shape(self) -> Shape:
@@ -84,6 +96,7 @@ class DeviceQuantized:
             None if self.tensor_scale_code is None else self.tensor_scale_code.get(),
             self.recipe,
             self.saturation,
+            self.codec,
         )
 
 
@@ -100,6 +113,7 @@ class DevicePacked:
     container: Container = CANONICAL_CONTAINER
     saturated: Flags | None = None  #: of quantizing; None: nowhere
     tensor_saturated: DeviceArray | None = None
+    codec: Codec = CANONICAL_CODEC
 
     @property
     def path(self) -> Path | None:
@@ -125,6 +139,7 @@ class DevicePacked:
             None if self.tensor_scale_code is None else self.tensor_scale_code.get(),
             self.recipe,
             self.container,
+            self.codec,
         )
 
 

@@ -4,9 +4,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quantspec import CANONICAL_CODEC, Codec, EncodingError, Table, ValueFormat
-from quantspec.recipes import require_canonical
+from quantspec.codecs import require_codec
 from quantspec.values import table_for, value_format
 
+from .codecs import POLICIES, codec_numbers, covered, is_plain, reads_plainly
 from .formats import INDEX
 from .host import DeviceArray, Machine
 from .inputs import ArrayInput, take_code_bytes, take_numbers
@@ -21,16 +22,21 @@ def encode(
     x: ArrayInput,
     value: str | ValueFormat,
     table: TableInput = None,
-    codec: Codec = CANONICAL_CODEC,
+    codec: Codec | str = CANONICAL_CODEC,
     out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Codes of numbers, uint8 of x's shape. As `quantspec.encode`."""
     row = value_format(value)
-    require_canonical(codec=codec)
+    codec = Codec.of(codec)
     lookup = machine.lookup(None if table is None else table_for(table, row))
-    numbers = take_numbers(machine, x)
+    numbers, indexed = take_numbers(machine, x), table is not None
+    covered(codec, row, lookup=indexed)
     codes = machine.empty(numbers.array.shape, np.uint8, out)
     head = (machine.formats, numbers.row, INDEX[row.name], *lookup.arguments)
+    if not is_plain(codec, lookup=indexed):
+        policy = codec_numbers(machine, codec, row, lookup=indexed)
+        machine.launch("encode_codes", codes.size, *head, policy, numbers.array, codes, codes.size, program=POLICIES)
+        return codes
     machine.launch("encode", codes.size, *head, numbers.array, codes, codes.size)
     return codes
 
@@ -40,17 +46,22 @@ def decode(
     codes: ArrayInput,
     value: str | ValueFormat,
     table: TableInput = None,
-    codec: Codec = CANONICAL_CODEC,
+    codec: Codec | str = CANONICAL_CODEC,
     out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Numbers of codes, f32 of their shape. As `quantspec.decode`."""
     row = value_format(value)
-    require_canonical(codec=codec)
+    codec = Codec.of(codec)
     entries = None if table is None else table_for(table, row)
+    require_codec(codec, row, lookup=entries is not None)
     taken = take_code_bytes(machine, codes, row)
     check_codes(taken, row, lookup=entries is not None)
     y = machine.empty(taken.shape, np.float32, out)
     head = (machine.formats, INDEX[row.name], *machine.lookup(entries).arguments)
+    if not reads_plainly(codec):
+        policy = codec_numbers(machine, codec, row, lookup=entries is not None)
+        machine.launch("decode_codes", y.size, *head[:-1], policy, taken, y, y.size, program=POLICIES)
+        return y
     machine.launch("decode", y.size, *head, taken, y, y.size)
     return y
 

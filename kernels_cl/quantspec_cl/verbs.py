@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from quantspec import CANONICAL_CODEC, Codec, Packed, Quantized, Recipe, Scheme
+from quantspec import Codec, Packed, Quantized, Recipe, Scheme
 from quantspec.stores import Store
 
 from . import operations
@@ -109,8 +109,8 @@ class LayoutVerbs(Place):
         scheme: Scheme | str,
         *,
         padding: Strictness = ...,
-        recipe: Recipe | None = ...,
-        codec: Codec = ...,
+        recipe: Recipe | str | None = ...,
+        codec: Codec | str | None = ...,
     ) -> DeviceQuantized: ...
     @overload
     def requantize(
@@ -119,8 +119,8 @@ class LayoutVerbs(Place):
         scheme: Scheme | str,
         *,
         padding: Strictness = ...,
-        recipe: Recipe | None = ...,
-        codec: Codec = ...,
+        recipe: Recipe | str | None = ...,
+        codec: Codec | str | None = ...,
     ) -> DevicePacked: ...
     def requantize(
         self,
@@ -128,8 +128,8 @@ class LayoutVerbs(Place):
         scheme: Scheme | str,
         *,
         padding: Strictness = "refuse",
-        recipe: Recipe | None = None,
-        codec: Codec = CANONICAL_CODEC,
+        recipe: Recipe | str | None = None,
+        codec: Codec | str | None = None,
     ) -> Made:
         """Dequantized to f32 and quantized under another scheme: lossy. Rule OPS-12."""
         return operations.requantize(self.machine, tensor, scheme, padding, recipe, codec)

@@ -166,9 +166,9 @@ def _by_thresholds(bits: Bits, value: "ValueFormat", codec: Codec) -> Codes:
 def _integers(bits: Bits, value: "ValueFormat", codec: Codec) -> Codes:
     """The nearest integer by the codec's ties, saturating. Rules POL-12, POL-13."""
     invalid = is_nan(bits)
-    x = np.clip(floats(np.where(invalid, np.uint32(0), bits)), np.float32(-1024), np.float32(1024))
+    x = np.clip(floats(np.where(invalid, np.uint32(0), bits)), np.float32(-1024), np.float32(1024)).astype(np.float64)
     low = np.floor(x)
-    over = x - low  # exact
+    over = x - low  # exact in binary64; in binary32 the number just above -1/2 would be a tie
     higher = over > 0.5
     if codec.rounding == "down":
         higher = np.zeros(x.shape, bool)
@@ -183,7 +183,7 @@ def _integers(bits: Bits, value: "ValueFormat", codec: Codec) -> Codes:
     rounded = low + np.where(tie, up, higher)
     code = np.clip(rounded, value.lowest, value.highest)
     lost = {"zero": 0, "lowest": value.lowest, "highest": value.highest}[codec.nan_integer]
-    return np.where(invalid, np.float32(lost), code).astype(np.int8).view(np.uint8)
+    return np.where(invalid, np.float64(lost), code).astype(np.int8).view(np.uint8)
 
 
 @rule("POL-12", "POL-13")

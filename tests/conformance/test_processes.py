@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -341,7 +342,7 @@ def test_the_reference_answers_over_a_wire_as_it_does_here(wire: str) -> None:
     requests = doc_requests()
     assert len(requests) > 100
     with open_served_process("reference", wire=wire) as implementation:
-        assert implementation.hello(Hello()) == law.hello(Hello())
+        assert replace(implementation.hello(Hello()), max_in_flight=1) == law.hello(Hello())  # a pipe may run ahead
         for case_id, request in requests:
             assert implementation.handle(request) == law.handle(request), case_id
         assert isinstance(implementation.handle(Request("fold")), Unsupported)

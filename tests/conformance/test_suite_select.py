@@ -81,7 +81,7 @@ def test_a_mistake_has_a_position_and_what_is_allowed(expression: str, position:
 
 def test_every_term_selects_something_and_not_everything() -> None:
     tries = {
-        "op": "pack", "kind": "control", "strength": "POLICY", "bug": "axis", "value": "q4s", "store": "native",
+        "op": "pack", "kind": "control", "strength": "POLICY", "policy": "ocp-mx", "bug": "axis", "value": "q4s", "store": "native",
         "scale": "f16", "mode": "lookup", "rule": "PAK-7", "level": "0", "id": "pack.*", "suite": "first",
         "provenance": "metamorphic:*", "feature": "level:both", "rank": "3", "axis": "1",
     }  # fmt: skip

@@ -124,7 +124,7 @@ def test_bytes_that_are_not_codes_in_native(session: qc.Session) -> None:
 
 def test_options_are_refused_by_name(session: qc.Session) -> None:
     quantized = tensor(qs.Scheme.parse("q4s.packed_u32_0.t-f32"), (9,))
-    other = qs.Container("other", "high", 0, "swapped", "row-major")
+    other = qs.Container("other", "high", "some", "swapped", "row-major")
     same_refusal(session, "unpack", qs.pack(quantized), padding="drop")
     same_refusal(session, "pack", quantized, container=other)
     same_refusal(session, "to_bytes", quantized, container=other)

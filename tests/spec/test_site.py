@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from quantspec_conformance.records import rendered
+from quantspec_conformance.records import deviations, rendered
 from quantspec_conformance.site.check import broken_links, links_of
+from quantspec_conformance.site.stacks import stack_page
 from quantspec_conformance.spec import rules
 
 from ..browser import chromium
@@ -21,7 +22,8 @@ CLICKS = 3
 KINDS = (
     "index", "impatient", "arriving", "0-terms", "5-quantize", "6-packing", "combinations", "combinations-sets", "rules",
     "differences", "values/e4m3", "values/q4s", "scales/ue8m0", "stores/packed_u32", "formats/nvfp4", "decisions/index",
-    "decisions/0012-ties-to-even", "source/quantize", "values/index",
+    "decisions/0012-ties-to-even", "source/quantize", "values/index", "stacks/index", "stacks/torchao", "stacks/burn",
+    "stacks/ggml", "stacks/matrix", "same-input",
 )  # fmt: skip
 WIDTHS = {"desktop": (1300, 900), "phone": (390, 800)}
 
@@ -102,6 +104,17 @@ def test_every_anchor_is_the_id(site: Path) -> None:
         rule_id for rule_id, (page, _) in rendered().items() if rule_id not in links_of(site / f"{page}.html").anchors
     ]
     assert missing == []
+
+
+def test_rules_and_stacks_lead_to_each_other(site: Path) -> None:
+    """From a rule to the box of each stack that differs, and from the box back to the rule."""
+    for row in deviations():
+        page = f"{stack_page(row.stack)}.html"
+        assert row.id in links_of(site / page).anchors
+        for rule_id in row.rules:
+            chapter = rendered()[rule_id][0]
+            assert f"{page}#{row.id}" in links_of(site / f"{chapter}.html").links
+            assert f"../{chapter}.html#{rule_id}" in links_of(site / page).links
 
 
 # ---------------------------------------------------------------- a browser
@@ -221,3 +234,24 @@ def test_dissent_unfolds(browser: Any, site: Path) -> None:
     assert not item.is_displayed()
     click(browser, details.find_element("css selector", "summary"))
     assert item.is_displayed()
+
+
+def test_the_matrix_scrolls_inside_and_its_first_column_stays(browser: Any, site: Path) -> None:
+    opened(browser, site, "stacks/matrix", "phone")
+    left, after, scrolled = browser.execute_script(
+        "const box = document.querySelectorAll('.qs-scroll')[1], head = box.querySelector('tbody th');"
+        "const left = head.getBoundingClientRect().left; box.scrollLeft = 200;"
+        "return [left, head.getBoundingClientRect().left, box.scrollLeft]"
+    )
+    assert scrolled > 0 and abs(left - after) < 1
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_other_bits_are_seen_without_colour(browser: Any, site: Path, theme: str) -> None:
+    opened(browser, site, "stacks/torchao#dev.torchao.mx-floor")
+    browser.execute_script(f"document.body.dataset.theme = '{theme}'")
+    other, same = browser.execute_script(
+        "return ['.qs-other', '.qs-line span:not(.qs-other)'].map("
+        "s => getComputedStyle(document.querySelector('#' + CSS.escape('dev.torchao.mx-floor') + ' ' + s)).borderTopWidth)"
+    )
+    assert float(other.removesuffix("px")) > float(same.removesuffix("px"))

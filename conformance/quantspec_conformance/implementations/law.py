@@ -7,6 +7,7 @@ import numpy as np
 
 import quantspec
 from quantspec import Quantized, QuantspecError, Trace
+from quantspec.recipes import CANONICAL, CODECS, CONTAINERS, RECIPES
 from quantspec.rounding import widen
 
 from .. import steps
@@ -101,9 +102,10 @@ def _answer(op: str, state: State) -> Ok:
 
 
 def _between(state: State, request: Request) -> dict[str, Tensor]:
-    """Every quantity between input and result that the operation has."""
+    """Every quantity between input and result that the operation has; steps of another recipe have names of their own."""
     tensor = state.tensor
-    if not isinstance(tensor, Quantized) or request.op not in ("quantize", "dequantize"):
+    known = isinstance(tensor, Quantized) and tensor.recipe == CANONICAL
+    if not isinstance(tensor, Quantized) or not known or request.op not in ("quantize", "dequantize"):
         return {}
     bits = widen(request.tensors["x"].array()) if request.op == "quantize" else None
     names = ["s", "v"] if bits is None else [*steps.STEPS]
@@ -124,6 +126,7 @@ class Law:
             language="Python",
             device=f"numpy {np.__version__}",
             ops=OPERATIONS,
+            policies={"recipe": ",".join(RECIPES), "codec": ",".join(CODECS), "container": ",".join(CONTAINERS)},
         )
 
     def handle(self, request: Request) -> Answer:

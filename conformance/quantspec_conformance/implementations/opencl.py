@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import quantspec_cl
+from quantspec import CODECS, CONTAINERS, RECIPES
 from quantspec_cl import Session
 
 from ..errors import DeviceError
@@ -49,6 +50,7 @@ class SessionImplementation:
             driver=info.driver,
             build=" ".join(self._session.build_options),
             ops=(*_OPERATIONS, "echo"),
+            policies={"recipe": ",".join(RECIPES), "codec": ",".join(CODECS), "container": ",".join(CONTAINERS)},
         )
 
     def handle(self, request: Request) -> Answer:
@@ -96,7 +98,8 @@ def _quantize(session: Session, state: State) -> Answer:
 
 
 def _dequantize(session: Session, state: State) -> Answer:
-    numbers = session.dequantize(record_of(session, state), state.word("to", "f32"), **state.policies("codec"))
+    record = record_of(session, state, **state.policies("recipe", "codec"))
+    numbers = session.dequantize(record, state.word("to", "f32"))
     return Ok(fetched(y=numbers))
 
 
@@ -116,6 +119,7 @@ def _to_bytes(session: Session, state: State) -> Answer:
 
 def _split(session: Session, state: State) -> Answer:
     options: dict[str, Any] = {name: state.word(name, "refuse") for name in ("padding", "ue4m3_bit7")}
+    options |= state.policies("recipe", "container", "codec")
     return Ok(levels_of(session.split(state.need("bytes"), state.scheme, state.numbers("shape"), **options)))
 
 
@@ -139,11 +143,11 @@ _WORDS = {
     "encode_scale": ("type", "rounding"),
     "decode_scale": ("type", "ue4m3_bit7"),
     "quantize": ("scheme", "recipe", "codec"),
-    "dequantize": ("scheme", "to", "codec"),
+    "dequantize": ("scheme", "to", "recipe", "codec"),
     "pack": ("scheme", "container"),
-    "unpack": ("scheme", "shape", "padding"),
+    "unpack": ("scheme", "shape", "padding", "container"),
     "to_bytes": ("scheme", "container"),
-    "split": ("scheme", "shape", "padding", "ue4m3_bit7"),
+    "split": ("scheme", "shape", "padding", "ue4m3_bit7", "recipe", "container", "codec"),
     **MOVE_WORDS,
     "chain": ("scheme", "steps", "to"),
     "product": ("scheme", "to"),

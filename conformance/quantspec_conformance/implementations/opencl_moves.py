@@ -1,6 +1,7 @@
 """The layout operations of a session behind the protocol, and the tensors of requests on its device."""
 
 from collections.abc import Callable
+from typing import Any
 
 from quantspec import Scheme
 from quantspec_cl import DeviceArray, DevicePacked, DeviceQuantized, Session
@@ -13,17 +14,18 @@ from .methods import part
 __all__ = ["MOVES", "MOVE_WORDS", "fetched", "levels_of", "record_of", "words_of"]
 
 
-def record_of(session: Session, state: State, suffix: str = "") -> DeviceQuantized:
-    """The given tensor, or one whose parts have names that end in `_2` and the like."""
+def record_of(session: Session, state: State, suffix: str = "", **policies: Any) -> DeviceQuantized:
+    """The given tensor, or one whose parts have names that end in `_2` and the like; by a recipe and a codec."""
     other = f"scheme{suffix}"
     scheme = Scheme.parse(state.word(other)) if suffix and other in state.example.given else state.scheme
     levels = state.array(f"scale_codes{suffix}"), state.array(f"tensor_scale_code{suffix}")
-    return session.quantized(scheme, state.need(f"codes{suffix}"), *levels)
+    return session.quantized(scheme, state.need(f"codes{suffix}"), *levels, **policies)
 
 
 def words_of(session: Session, state: State) -> DevicePacked:
     levels = state.array("scale_codes"), state.array("tensor_scale_code")
-    return session.packed(state.scheme, state.numbers("shape"), state.need("words"), *levels)
+    by = state.policies("container")
+    return session.packed(state.scheme, state.numbers("shape"), state.need("words"), *levels, **by)
 
 
 def fetched(**arrays: DeviceArray | None) -> dict[str, Tensor]:

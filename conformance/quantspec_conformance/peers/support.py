@@ -145,7 +145,8 @@ class Peer:
             return Unsupported(f"message:{request.op}", str(error)[:200])
         try:
             if "scheme" in given:
-                given["scheme"] = Scheme.parse(given["scheme"])
+                table = given.get("table")
+                given["scheme"] = Scheme.parse(given["scheme"], tables=[] if table is None else [table])
             with np.errstate(all="ignore"):
                 made = method(**given)
         except (Lacks, QuantspecError) as lacking:

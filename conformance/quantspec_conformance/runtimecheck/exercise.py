@@ -241,6 +241,47 @@ def _verbs(run: _Exercise, session: qc.Session) -> None:
     run.same("saturation", np.array(found.saturation.count), np.array(expected.saturation.count))
 
 
+#: Presets whose rows meet every kernel of recipes, codecs and containers, each with a scheme.
+PRESETS = {
+    "ggml-q4_0": "q4f.packed_native_0.b32-f16",
+    "nvfp4-te": "e2m1.packed_native_0.b16-ue4m3.t-f32",
+    "mlx": "e2m1.packed_u32_0.b16-ue4m3.t-f32",
+    "ocp-mx": "e4m3.packed_u32_0.b32-ue8m0",
+    "bitnet-absmean": "q2s.packed_u32_0.t-f32",
+    "burn-ndarray": "q8s.native.b32-f32",
+    "bnb-nf4": "q4f.packed_native_0.lut-nf4.b32-f32",
+}
+
+
+def _policies(run: _Exercise, session: qc.Session) -> None:
+    """Rows of recipes, codecs and containers."""
+    x = np.nan_to_num(_numbers((4, 64), 3), posinf=5)
+    for name, text in PRESETS.items():
+        preset = qs.Preset.of(name)
+        by: dict[str, Any] = {"recipe": preset.recipe, "codec": preset.codec}
+        expected, found = qs.quantize(x, text, **by), session.quantize(x, text, **by)
+        run.same(f"{name} quantize", found.get(), expected)
+        run.same(f"{name} dequantize", session.dequantize(found).get(), qs.dequantize(expected))
+        for container in (preset.container, "cublas-128x4", "high-nibble"):
+            try:
+                data = qs.to_bytes(expected, container=container)
+            except qs.QuantspecError:
+                continue
+            run.same(f"{name} to_bytes", session.to_bytes(found, container=container).get().tobytes(), data)
+            back = session.split(data, text, x.shape, container=container, **by)
+            run.same(f"{name} split", back.get(), expected)
+    for codec in qs.CODECS:
+        if qs.CODECS[codec].rounding != "thresholds":
+            codes = qs.encode(x, "e5m2", codec=codec)
+            run.same(f"encode by {codec}", session.encode(x, "e5m2", codec=codec).get(), codes)
+            numbers = qs.decode(codes, "e5m2", codec=codec)
+            run.same(f"decode by {codec}", session.decode(codes, "e5m2", codec=codec).get(), numbers)
+    steps: dict[str, Any] = {"single": ["scale = up[T](a)"], "element": ["q = div(x, s)"], "decode": ["y = mul(s, v)"]}
+    odd: dict[str, Any] = {"recipe": qs.Recipe("odd", refuse=("gt0(a)",), **steps)}
+    text = "q8s.native.b32-f32"
+    run.agreed("refuse", partial(session.quantize, x, text, **odd), partial(qs.quantize, x, text, **odd))
+
+
 def _exercise() -> dict[str, Any]:
     run = _Exercise()
     run.record()
@@ -253,6 +294,7 @@ def _exercise() -> dict[str, Any]:
             for shape in SHAPES:
                 run.attempt(f"{text}, path {path}", partial(_scheme, run, session, text, shape, number))
         run.attempt(f"verbs, path {path}", partial(_verbs, run, session))
+        run.attempt(f"policies, path {path}", partial(_policies, run, session))
         run.attempt(f"moves, path {path}", partial(move, session, run.same, run.agreed))
         session.finish()
         run.attempt("self-test", partial(qc.self_test, session))

@@ -15,11 +15,12 @@ __all__ = ["assemble", "build", "generated"]
 
 def generated() -> dict[str, str]:
     """Every generated page by name."""
-    from . import combination_pages, differences, pages, rule_index, sources
+    from . import combination_pages, differences, input_page, matrix_page, pages, rule_index, sources, stack_pages
 
     found = {"decisions/index": decision_index()}
     for more in (
-        pages.pages(), combination_pages.pages(), differences.pages(), rule_index.pages(), sources.pages()
+        pages.pages(), combination_pages.pages(), differences.pages(), rule_index.pages(), sources.pages(),
+        stack_pages.pages(), matrix_page.pages(), input_page.pages(),
     ):  # fmt: skip
         twice = sorted(found.keys() & more.keys())
         if twice:

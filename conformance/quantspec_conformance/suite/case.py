@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from quantspec import STORES, QuantspecError, Scheme
+from quantspec.recipes import CODECS, CONTAINERS, RECIPES
 
 from ..examples import Tensor
 from ..protocol.messages import Identity, Request
 
-__all__ = ["BUGS", "CASE_ID", "KINDS", "LEVELS", "Case", "Refusal", "features_of", "lacking"]
+__all__ = ["BUGS", "CASE_ID", "KINDS", "LEVELS", "Case", "Refusal", "features_of", "lacking", "policies_of"]
 
 #: op.format.suite.words: three parts that say where it belongs, one that names it. Ids are never reused.
 CASE_ID = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+(-[a-z0-9_]+)*){2,5}")
@@ -64,9 +65,23 @@ class Case:
         return Request(self.op, self.words, self.inputs)
 
     @property
+    def policies(self) -> dict[str, str]:
+        """The recipe, codec and container other than the canonical ones that the request is under."""
+        return policies_of(self.words)
+
+    @property
     def elements(self) -> int:
         """Elements of the largest tensor."""
         return max((len(t.patterns) for t in [*self.inputs.values(), *self.outputs.values()]), default=0)
+
+
+#: Axis -> every name that it has; the first is canonical.
+_POLICIES: dict[str, tuple[str, ...]] = {"recipe": (*RECIPES,), "codec": (*CODECS,), "container": (*CONTAINERS,)}
+
+
+def policies_of(words: Mapping[str, str]) -> dict[str, str]:
+    """Axis -> the row other than canonical that words name. A name without a row is a policy of nobody."""
+    return {axis: words[axis] for axis, names in _POLICIES.items() if words.get(axis) in names[1:]}
 
 
 #: Operation -> the words that name its schemes, where that is not `scheme` alone.
@@ -108,7 +123,10 @@ def _scheme_features(text: str, request: Request) -> list[str]:
 
 
 def lacking(case: Case, identity: Identity) -> str:
-    """The first feature that an implementation says it lacks for a case, with its limits; "" where it has all."""
+    """The first feature that an implementation says it lacks for a case, with its limits; "" where it has all.
+
+    A policy is the other way round: cases under one are only for implementations that declare it.
+    """
     table = {
         "op": identity.ops,
         "value": identity.values,
@@ -124,6 +142,9 @@ def lacking(case: Case, identity: Identity) -> str:
             return feature
         if name == "rank" and identity.max_rank and int(what) > identity.max_rank:
             return feature
+    for axis, policy in case.policies.items():
+        if policy not in [name.strip() for name in identity.policies.get(axis, "").split(",")]:
+            return f"policy:{axis}={policy}"
     if identity.max_elements and case.elements > identity.max_elements:
         return f"elements:{case.elements}"
     return ""

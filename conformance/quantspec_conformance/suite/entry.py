@@ -12,7 +12,7 @@ from ..protocol.messages import KINDS as REFUSALS
 from ..protocol.messages import OPERATIONS
 from ..spec import RULE_ID
 from .blob import WIDTHS
-from .case import BUGS, CASE_ID, KINDS, LEVELS, Case, Refusal
+from .case import BUGS, CASE_ID, KINDS, LEVELS, Case, Refusal, policies_of
 
 __all__ = ["Entries", "case_of", "names_of"]
 
@@ -94,7 +94,7 @@ def case_of(row: Any, entries: Entries, suite: str) -> Case:
     if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not CASE_ID.fullmatch(row["id"]):
         raise ValueError(f"{str(row)[:60]}: a case is an object with an id such as encode.e2m1.first.ties")
     case_id = row["id"]
-    if tuple(row) != KEYS:
+    if tuple(name for name in row if name != "policies") != KEYS:
         odd = sorted(set(row) ^ set(KEYS)) or list(row)
         raise ValueError(f"{case_id}: members {str(odd)[:120]}; allowed: exactly {', '.join(KEYS)}, in this order")
     for what, allowed in _ONE_OF.items():
@@ -104,6 +104,8 @@ def case_of(row: Any, entries: Entries, suite: str) -> Case:
         for part in ("in", "out", "intermediates")
     }
     texts = {part: _texts(case_id, part, row) for part in ("words", "told", "equal")}
+    if row.get("policies", {}) != policies_of(texts["words"]) or row.get("policies") == {}:
+        raise ValueError(f"{case_id}: policies {str(row.get('policies'))[:60]}; allowed: those that the words name")
     refusal = _refusal(case_id, row["refusal"])
     _check_kind(case_id, row, refusal)
     _check_texts(case_id, row, tensors["out"], texts["equal"])

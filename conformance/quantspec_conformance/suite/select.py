@@ -3,7 +3,7 @@
     op:encode value:e2m1,e4m3 rule:VAL-7 level:0-1 -kind:negative id:encode.e2m1.* bug:tie feature:axis:1 midpoints
 
 A comma means or, a hyphen in front means not. A term without a name is a word that id or title holds. `rule:VAL` is any rule
-of the area, `level:0-1` a range; `id`, `suite`, `provenance` and `feature` take the wildcards * and ?.
+of the area, `level:0-1` a range; `id`, `suite`, `provenance`, `feature` and `policy` take the wildcards * and ?.
 """
 
 import difflib
@@ -38,6 +38,7 @@ _PATTERNS: dict[str, Callable[[Case], Sequence[str]]] = {
     "suite": lambda case: (case.suite, case.suite.rpartition("/")[2]),
     "provenance": lambda case: (case.provenance,),
     "feature": lambda case: case.features,
+    "policy": lambda case: tuple(case.policies.values()) or ("canonical",),
     "rank": lambda case: _features(case, "rank"),
     "axis": lambda case: _features(case, "axis"),
 }

@@ -29,7 +29,7 @@ __all__ = [
 
 SCHEMA = "suite-1"
 #: Of the cases: major: their format, minor: more of them, patch: a corrected one.
-SUITE_VERSION = "1.1.0"
+SUITE_VERSION = "1.2.0"
 GENERATOR = {"name": "quantspec_conformance.suite.generate", "version": "1"}
 #: Bytes of a tensor that stays in the JSON.
 INLINE = 256
@@ -128,6 +128,7 @@ def _row(case: Case, entry: Any) -> dict[str, Any]:
         "control": case.control,
         "rules": list(case.rules),
         "features": list(case.features),
+        **({"policies": case.policies} if case.policies else {}),
         "bugs": list(case.bugs),
         "provenance": case.provenance,
     }

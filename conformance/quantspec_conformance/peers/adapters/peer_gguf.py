@@ -19,7 +19,7 @@ class Adapter(Peer):
     name = "gguf"
     values = ("e2m1", "q8s", "q4f")
     scales = ("ue8m0", "f16", "ue4m3")
-    policies = {"recipe": "ggml-mxfp4, ggml-q8_0, ggml-q4_0"}  # noqa: RUF012
+    policies = {"recipe": "ggml-mxfp4, ggml-q8_0, ggml-q4_0", "codec": "ggml-mxfp4, ggml-q4_0, ties-away"}  # noqa: RUF012
     ways = {"recipe": ("ggml-mxfp4", "ggml-q8_0", "ggml-q4_0"), "codec": ("ggml-mxfp4", "ggml-q4_0", "ties-away")}  # noqa: RUF012
 
     def quantize(self, x: Array, scheme: Scheme) -> dict[str, Array]:
@@ -29,7 +29,7 @@ class Adapter(Peer):
         scales, codes = made[:, :size], made[:, size:]
         if kind != kinds.Q8_0:
             codes = np.concatenate([codes & 15, codes >> 4], axis=1)
-        codes = ((codes.astype("i1") - offset) if offset else codes).astype("u1") & (15 if offset else 255)
+        codes = (codes.astype("i1") - offset).view("u1") if offset else codes  # a code is a byte with its sign
         return {"codes": from_rows(codes), "scale_codes": to_grid(np.ascontiguousarray(scales).view(f"u{size}"))}
 
     def dequantize(self, codes: Array, scale_codes: Array, scheme: Scheme, to: str = "f32") -> Array:

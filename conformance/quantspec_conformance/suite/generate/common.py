@@ -18,7 +18,7 @@ from ...families import FAMILIES, draw_codes, draw_scale_codes
 from ...implementations.law import tell
 from ...protocol.messages import Ok, Rejected, Request
 from ...spec import rule_key, rules
-from ..case import CASE_ID, Case, Refusal, features_of
+from ..case import CASE_ID, Case, Refusal, features_of, policies_of
 from ..store import Suite
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Place",
     "Plan",
     "accepted",
+    "as_answered",
     "bits32",
     "changed",
     "codes_of",
@@ -102,6 +103,7 @@ def _case(place: Place, ask: Ask, kind: str, control: str) -> Case:
     elif kind == "negative" or not isinstance(answer, Ok):
         raise DamagedError(f"{case_id}: meant as {kind}; the law says {str(answer)[:300]}")
     known = rules()
+    policy = refusal is not None and known[refusal.rule].level == "POLICY"
     fired = sorted((rule_id for rule_id in told.rules if rule_id in known), key=rule_key)
     between = told.intermediates
     if sum(len(tensor.patterns) for tensor in between.values()) > MOST_BETWEEN:
@@ -113,7 +115,7 @@ def _case(place: Place, ask: Ask, kind: str, control: str) -> Case:
         op=place.op,
         level=place.level,
         kind=kind,
-        strength="POLICY" if refusal is not None and known[refusal.rule].level == "POLICY" else "MUST",
+        strength="POLICY" if policy or policies_of(request.words) else "MUST",
         words=request.words,
         inputs=request.tensors,
         outputs=outputs,
@@ -143,6 +145,17 @@ def with_refusals(place: Place, good: Ask, bad: Iterable[Ask]) -> Iterator[Case]
     for ask in bad:
         bugs = tuple(dict.fromkeys(["refusal", *ask.bugs]))
         yield _case(place, replace(ask, bugs=bugs, part=ask.part or good.part), "negative", control.id)
+
+
+def as_answered(place: Place, good: Ask, asks: Iterable[Ask]) -> Iterator[Case]:
+    """An accepted request first, then others: negative cases, with the first as their control, where the law refuses them."""
+    yield (first := _case(place, good, "positive", ""))
+    for ask in asks:
+        told = tell(Request(place.op, ask.words, ask.tensors)).answer
+        if isinstance(told, Rejected):
+            yield _case(place, replace(ask, bugs=tuple(dict.fromkeys(["refusal", *ask.bugs]))), "negative", first.id)
+        else:
+            yield _case(place, ask, "positive", "")
 
 
 def changed(good: Ask, slug: str, title: str, *bugs: str, **entries: "str | Tensor | None") -> Ask:

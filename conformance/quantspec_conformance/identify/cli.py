@@ -1,0 +1,67 @@
+"""The command `quantspec identify`."""
+
+import json
+import sys
+
+import click
+
+from ..guard import guarded
+
+__all__ = ["register"]
+
+
+@click.command()
+@click.argument("address", metavar="IMPL")
+@click.option(
+    "--format", "formats", multiple=True, metavar="SCHEME", help="A scheme, such as e2m1.native.b32-ue8m0; repeatable."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--max-blocks", type=click.IntRange(16, 10**6), default=2000, show_default=True, help="Blocks asked a format."
+)
+@click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Seed of the questions.")
+@click.option("--timeout", type=click.FloatRange(0.01), default=10.0, show_default=True, help="Seconds a request.")
+@guarded
+def identify(address: str, formats: tuple[str, ...], as_json: bool, max_blocks: int, seed: int, timeout: float) -> None:
+    """Find which recipe, codec and container an implementation realises, by asking it; nothing has to be declared.
+
+    Exit codes: 0 all that it offers is known, 1 something is none of the known, or answers change, or all is refused,
+    3 it offers none of the formats.
+    """
+    from ..errors import DeviceError
+    from ..implementations.address import open_implementation
+    from ..implementations.errors import ImplementationError
+    from ..outside import printable
+    from ..protocol.messages import Hello
+    from . import identify as search
+    from .text import found_lines, head_line, last_line
+    from .verdict import outcome_code
+
+    implementation = open_implementation(address, timeout=timeout)
+    found = []
+    try:
+        identity = implementation.hello(Hello())
+        if not as_json:
+            click.echo(printable(head_line(identity)))
+        for one in search(implementation, formats, max_blocks=max_blocks, seed=seed):
+            found.append(one)
+            if not as_json:
+                click.echo()
+                for line in found_lines(one):
+                    click.echo(printable(line))
+    except ImplementationError as error:
+        raise DeviceError(str(error)) from None
+    finally:
+        implementation.close()
+    if as_json:
+        who = {"name": identity.name, "version": identity.version}
+        click.echo(json.dumps({"implementation": who, "formats": [one.as_json() for one in found]}, indent=1))
+    else:
+        click.echo()
+        click.echo(last_line(found))
+    sys.exit(outcome_code(found))
+
+
+def register(main: click.Group) -> None:
+    """Add the command to the group."""
+    main.add_command(identify)
