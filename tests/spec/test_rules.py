@@ -89,7 +89,7 @@ def test_cases_decisions_and_deviations_cite_only_rules_that_exist() -> None:
 def test_every_link_of_a_page_leads_to_a_page() -> None:
     """Of the written pages alone; the built site is checked link by link."""
     generated = re.compile(
-        r"(values|scales|stores|formats|source|decisions)/[\w.-]+|combinations|differences|rules|combinations-sets"
+        r"(values|scales|stores|formats|source|decisions|stacks)/[\w.-]+|combinations|differences|rules|combinations-sets|same-input"
     )
     broken = []
     for page in PAGES:

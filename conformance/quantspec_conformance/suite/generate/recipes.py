@@ -4,6 +4,7 @@ Blocks are built from the preset itself: what its scale is for some amax is aske
 thresholds that follow. So they meet ties whatever the recipe does with the scale.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -173,7 +174,7 @@ class _Blocks:
             return {}
         with np.errstate(all="ignore"):
             size = np.where(np.isfinite(x), np.abs(x), np.float32(0)).max(axis=1, keepdims=True)
-            scales = np.maximum(size / np.float32(self.half), np.float32(2.0**-126))
+            scales = np.maximum(size / np.float32(self.half), np.float32(math.ldexp(1, -126)))
         return {"scales": np.where(size > 0, scales, np.float32(1)).astype(np.float32)}
 
     def steps(self, x: F32) -> npt.NDArray[np.float64]:
@@ -254,7 +255,7 @@ class _Blocks:
 
     def amax_steps(self) -> F32:
         """amax about every place in a binade where a rule for powers of two steps, and in another binade."""
-        own = self.half / 2.0 ** np.floor(np.log2(self.half))
+        own = 2 * math.frexp(self.half)[0]
         mantissas = np.unique(np.array([1, 1.5, 1.75, 1.875, own]))
         return self.below(np.concatenate([self.peaks(mantissas), np.ldexp(mantissas[1::2], -20).astype(np.float32)]))
 
@@ -285,7 +286,7 @@ class _Blocks:
         yield "ulps", "elements one pattern to each side of the thresholds", self.around([-1, 1])
         yield "amax-steps", "amax about the steps within a binade", self.amax_steps()
         yield "scale-steps", "amax about scales and middles of scales", self.scale_steps()
-        tiny = [2.0**-126, 1.75 * 2.0**-125, 2.0**-120, 1.5 * 2.0**-118, 2.0**-100]
+        tiny = [math.ldexp(m, e) for m, e in ((1, -126), (1.75, -125), (1, -120), (1.5, -118), (1, -100))]
         yield "tiny", "blocks down to the smallest normal numbers", self.below(tiny)
         subnormal = np.array([1, 3, 0x12345, 0x400000, 0x7FFFFF], np.uint32).view(np.float32)
         yield "subnormal", "blocks of subnormal numbers", self.below(subnormal)
