@@ -24,8 +24,8 @@ SOURCES = [
 #: What the generator may use of numpy: copies, integers, comparisons, and operations that IEEE 754 fixes to the bit.
 NUMPY = {
     "abs", "append", "arange", "argmax", "array", "asarray", "ascontiguousarray", "bool_", "clip", "concatenate", "empty",
-    "errstate", "float16", "float32", "float64", "frombuffer", "full", "inf", "int64", "isfinite", "ldexp", "max", "maximum", "minimum",
-    "ndarray", "ones", "prod", "random", "repeat", "resize", "stack", "tile", "uint16", "uint32", "uint64", "uint8",
+    "errstate", "float16", "float32", "float64", "frombuffer", "full", "inf", "int64", "isfinite", "ldexp", "max", "maximum",
+    "minimum", "ndarray", "ones", "prod", "random", "repeat", "resize", "stack", "tile", "uint16", "uint32", "uint64", "uint8",
     "unique", "where", "zeros", "zeros_like",
 }  # fmt: skip
 RANDOM = {"Philox", "BitGenerator", "Generator"}  # the last two only as types
