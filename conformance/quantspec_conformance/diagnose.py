@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quantspec import QuantspecError, Scheme, Trace
-from quantspec.packing import stored_axes
+from quantspec.words import stored_axes
 
 from .cases import Batch
 from .chain import traced

@@ -27,6 +27,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from quantspec import CANONICAL
+
 from .errors import DamagedError
 from .spec import RULE_ID, spec_root
 
@@ -97,6 +99,12 @@ class Entry:
         return self.content if isinstance(self.content, str) else self.content.text
 
 
+def names_canonical(given: Mapping[str, Any], refused: str) -> bool:
+    """True where no other recipe, codec or container is named than canonical, but one that is refused by its name."""
+    own = refused.split(" ")[0] in ("POL-1", "POL-2", "POL-3")
+    return own or all(given[name] == CANONICAL.name for name in POLICIES if name in given)
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """One worked example. `shows` are the rules it is there for; `do` the operations, left to right."""
@@ -114,9 +122,8 @@ class Example:
     @property
     def canonical(self) -> bool:
         """True where no other recipe, codec or container is named than canonical, but one that is refused by its name."""
-        named = [self.given[name].text for name in POLICIES if name in self.given]
-        refused = self.gives["refused"].text.split()[0] if "refused" in self.gives else ""
-        return refused in ("POL-1", "POL-2", "POL-3") or all(name == "canonical" for name in named)
+        refused = self.gives["refused"].text if "refused" in self.gives else ""
+        return names_canonical({name: entry.text for name, entry in self.given.items() if name in POLICIES}, refused)
 
     @property
     def place(self) -> str:

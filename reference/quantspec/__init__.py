@@ -31,13 +31,11 @@ from .operations import select as select
 from .operations import slice_axis as slice_axis
 from .operations import take as take
 from .operations import transpose as transpose
-from .packing import Packed as Packed
 from .packing import convert as convert
 from .packing import pack as pack
 from .packing import pack_codes as pack_codes
 from .packing import unpack as unpack
 from .packing import unpack_words as unpack_words
-from .packing import words_shape as words_shape
 from .presets import PRESETS as PRESETS
 from .presets import Preset as Preset
 from .presets import read_presets as read_presets
@@ -75,3 +73,5 @@ from .values import decode as decode
 from .values import encode as encode
 
 __version__ = "0.1.0"
+from .words import Packed as Packed
+from .words import words_shape as words_shape

@@ -12,12 +12,12 @@ import numpy as np
 from .amax import amax_of
 from .choice import Chosen, require_grids, require_positive
 from .errors import UnsupportedError
+from .interpreter import Facts, Mask, condition, run
 from .recipes import Recipe
 from .rounding import F32, INF, MAGNITUDE, QNAN, SIGN, Bits, is_nan, to_bits, to_float
 from .scales import ScaleCodes, ScaleType, round_up
 from .scales import decode_codes as decode_scale_codes
 from .scheme import Scheme
-from .steps import Facts, Mask, condition, run
 from .tracing import on_grid, rule
 
 __all__ = ["Following", "require_recipe"]
@@ -155,17 +155,16 @@ class Following:
         }
 
     @rule("POL-5")
-    def quotient(self, bits: Bits, spread: Spread) -> Bits:
-        """q of each element as patterns; a NaN takes the sign of x. Rules POL-5, POL-10, QNT-2."""
+    def quotient(self, bits: Bits, spread: Spread, tile: tuple[slice, ...] = ()) -> Bits:
+        """q of each element of a tile as patterns; a NaN takes the sign of x. Rules POL-5, POL-10, QNT-2."""
         found = self._found("element", spread)
         ran = run(self.recipe.steps("element"), {**found, "x": to_float(bits)}, self.facts)
         q = np.broadcast_to(to_bits(ran.result), bits.shape)
         for text in self.recipe.refuse:
             op, name = text[:-1].split("(")
             if name in ("x", "q"):
-                require_none(
-                    self.recipe, text, condition(op, to_float(bits if name == "x" else np.ascontiguousarray(q)))
-                )
+                met = condition(op, to_float(bits if name == "x" else np.ascontiguousarray(q)))
+                require_none(self.recipe, text, met, tuple(part.start for part in tile))
         return np.where(is_nan(q), QNAN | (bits & SIGN), q)
 
     @rule("POL-5")
@@ -175,12 +174,12 @@ class Following:
         return np.asarray(np.broadcast_to(ran.result, v.shape), np.float32)
 
 
-def require_none(recipe: Recipe, text: str, met: Mask) -> None:
-    """Refuse a tensor some of whose numbers meet a condition. Rule POL-10."""
+def require_none(recipe: Recipe, text: str, met: Mask, origin: tuple[int, ...] = ()) -> None:
+    """Refuse a tensor some of whose numbers meet a condition; `origin` is where they start in it. Rule POL-10."""
     if met.any():
-        index = tuple(int(i) for i in np.argwhere(met)[0])
+        index = np.argwhere(met)[0] + np.array(origin or (0,) * met.ndim, np.int64)
         raise UnsupportedError(
-            "POL-10", f"recipe={recipe.name!r}: {text} at {list(index)}; the recipe has no answer there"
+            "POL-10", f"recipe={recipe.name!r}: {text} at {index.tolist()}; the recipe has no answer there"
         )
 
 

@@ -11,12 +11,13 @@ from . import blocks
 from .codecs import CANONICAL_CODEC, Codec
 from .containers import CANONICAL_CONTAINER, Container, require_covered, swizzle, swizzled_size, unswizzle
 from .errors import EncodingError, ShapeError
-from .packing import Packed, Strictness, convert, pack, stored_axes, unpack, word_count, words_shape
+from .packing import Strictness, convert, pack, unpack
 from .recipes import CANONICAL, Recipe
 from .scales import ScaleCodes, check_scale_codes
 from .scheme import Scheme
 from .tensor import Quantized, level_shapes, require_record
 from .tracing import rule
+from .words import Packed, stored_axes, word_count, words_shape
 
 __all__ = ["byte_count", "from_bytes", "split", "to_bytes"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from . import blocks
 from .errors import ShapeError
 from .moves import axis_of, extents_of, is_whole, moved, refuse, scheme_with
-from .packing import Packed, pack, unpack
+from .packing import pack, unpack
 from .quantize import dequantize, quantize
 from .recipes import Codec, Recipe
 from .reshape import reshape
@@ -20,6 +20,7 @@ from .scheme import Scheme
 from .stores import Store
 from .tensor import Quantized, require_record
 from .tracing import rule
+from .words import Packed
 
 __all__ = [
     "concatenate",

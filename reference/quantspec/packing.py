@@ -1,95 +1,22 @@
-"""Packing: codes to words and back. Rules PAK-1 to PAK-8.
+"""Packing: codes to words (`words` has their shape and record) and back. Rules PAK-1 to PAK-8."""
 
-Words are an array in stored order: the tensor's axes with the packed and the innermost exchanged, the last axis counting
-the words of a line. A word of three bytes is held in a uint32.
-"""
-
-import math
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from . import blocks
-from .codecs import CANONICAL_CODEC, Codec
 from .containers import CANONICAL_CONTAINER, Container, moved_codes, places, require_covered
-from .errors import DtypeError, EncodingError, ShapeError, UnsupportedError
-from .recipes import CANONICAL, Recipe
-from .scales import ScaleCodes
+from .errors import EncodingError, UnsupportedError
 from .scheme import Scheme
-from .tensor import Quantized, check_levels, require_record
+from .tensor import Quantized, require_record
 from .tracing import note, rule
 from .values import Codes, check_codes, extend
+from .words import WORD_BITS, Packed, Words, check_words, stored_axes, word_of, words_shape
 
-__all__ = ["Packed", "convert", "pack", "pack_codes", "unpack", "unpack_words", "words_shape"]
+__all__ = ["convert", "pack", "pack_codes", "unpack", "unpack_words"]
 
-Words = npt.NDArray[Any]
-WORD_BITS = 32  #: of a dense container
 Strictness = Literal["refuse", "ignore"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Packed:
-    """A quantized tensor whose codes are packed in words; scale codes are in tensor axes. Rules PAK-1 to PAK-6, QNT-12."""
-
-    scheme: Scheme
-    shape: tuple[int, ...]
-    words: Words
-    scale_codes: ScaleCodes | None = None
-    tensor_scale_code: ScaleCodes | None = None
-    recipe: Recipe = CANONICAL
-    container: Container = CANONICAL_CONTAINER
-    codec: Codec = CANONICAL_CODEC
-
-    @rule("QNT-12")
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "recipe", Recipe.of(self.recipe))
-        object.__setattr__(self, "container", Container.of(self.container))
-        object.__setattr__(self, "codec", Codec.of(self.codec))
-        object.__setattr__(self, "scheme", Scheme.of(self.scheme))
-        shape = blocks.check_array_shape(self.shape)
-        self.scheme.require_shape(shape)
-        require_covered(self.container, self.scheme, shape)
-        scale_codes, tensor_code = check_levels(self.scheme, shape, self.scale_codes, self.tensor_scale_code)
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "words", _check_words(self.words, self.scheme, shape, self.container))
-        object.__setattr__(self, "scale_codes", scale_codes)
-        object.__setattr__(self, "tensor_scale_code", tensor_code)
-
-
-def stored_axes(scheme: Scheme, rank: int) -> tuple[int, ...]:
-    """The tensor's axes in stored order: the packed one exchanged with the innermost (not moved). Rule PAK-2."""
-    axes = list(range(rank))
-    if rank:
-        packed = scheme.packed_axis(rank)
-        axes[packed], axes[-1] = axes[-1], axes[packed]
-    return tuple(axes)
-
-
-@rule("PAK-1", "PAK-3", "PAK-6")
-def words_shape(
-    scheme: Scheme | str, shape: tuple[int, ...], container: Container | str = CANONICAL_CONTAINER
-) -> tuple[int, ...]:
-    """Shape of the words of a tensor: lines in stored order, ceil(L/n) words a line. Rules PAK-1, PAK-3, PAK-6, POL-15.
-
-    >>> words_shape(Scheme.parse("q4s.packed_u32_1.t-f32"), (9, 5))
-    (5, 2)
-    """
-    scheme, shape = Scheme.of(scheme), blocks.check_shape(shape)
-    scheme.require_shape(shape)
-    axes = stored_axes(scheme, len(shape))
-    stored = [shape[axis] for axis in axes] or [1]
-    container = Container.of(container)
-    if container.word_order == "dense":
-        note("POL-15")
-        stored[-1] = -(-stored[-1] * scheme.value.bits // WORD_BITS)
-        return tuple(stored)
-    stored[-1] = -(-stored[-1] // scheme.store.codes_per_word(scheme.value.bits))
-    if container.word_order == "in-place" and shape:
-        note("POL-15")
-        return tuple(stored[axis] for axis in axes)
-    return tuple(stored)
 
 
 @rule("PAK-2", "PAK-4", "PAK-5")
@@ -102,7 +29,7 @@ def pack_codes(codes: npt.ArrayLike, scheme: Scheme | str, container: Container 
     require_covered(container, scheme, blocks.check_shape(np.shape(codes)))
     stored_shape = words_shape(scheme, blocks.check_shape(np.shape(codes)))
     checked = check_codes(codes, scheme.value, lookup=scheme.is_lookup)
-    per_word, width, dtype = _word(scheme)
+    per_word, width, dtype = word_of(scheme)
     axes = stored_axes(scheme, checked.ndim)
     lines = np.atleast_1d(checked.transpose(axes))
     if container != CANONICAL_CONTAINER:
@@ -164,10 +91,10 @@ def unpack_words(
         raise UnsupportedError("PAK-8", f"padding={padding!r}; allowed: 'refuse', 'ignore'")
     scheme, shape, container = Scheme.of(scheme), blocks.check_array_shape(shape), Container.of(container)
     require_covered(container, scheme, shape)
-    checked = _check_words(words, scheme, shape, container)
+    checked = check_words(words, scheme, shape, container)
     if container != CANONICAL_CONTAINER:
         return _codes_by(checked, scheme, shape, container, padding)
-    per_word, width, dtype = _word(scheme)
+    per_word, width, dtype = word_of(scheme)
     shifts = np.arange(per_word).astype(dtype) * dtype.type(width)
     fields = (checked[..., np.newaxis] >> shifts) & dtype.type((1 << width) - 1)
     axes = stored_axes(scheme, len(shape))
@@ -187,7 +114,7 @@ def unpack_words(
 @rule("POL-14", "POL-15")
 def _codes_by(words: Words, scheme: Scheme, shape: tuple[int, ...], container: Container, padding: Strictness) -> Codes:
     """Codes of the words of a container that is not canonical. Rules POL-14, POL-15, PAK-7."""
-    per_word, width, dtype = _word(scheme)
+    per_word, width, dtype = word_of(scheme)
     axes = stored_axes(scheme, len(shape))
     stored_shape = tuple(shape[axis] for axis in axes) or (1,)
     if container.word_order == "dense":
@@ -222,39 +149,10 @@ def _require_same(words: Words, clean: Words, container: Container) -> None:
         )
 
 
-def _word(scheme: Scheme) -> tuple[int, int, np.dtype[Any]]:
-    """Codes a word, bits of a field and dtype of words."""
-    bits = scheme.value.bits
-    return scheme.store.codes_per_word(bits), scheme.store.field_bits(bits), scheme.store.word_dtype(bits)
-
-
-def _check_words(
-    words: npt.ArrayLike, scheme: Scheme, shape: tuple[int, ...], container: Container = CANONICAL_CONTAINER
-) -> Words:
-    array = np.asarray(words)
-    _, _, dtype = _word(scheme)
-    if array.dtype.newbyteorder("=") != dtype:
-        raise DtypeError("PAK-1", f"words has dtype {array.dtype}; words of {scheme.text} are {dtype}")
-    expected = words_shape(scheme, shape, container)
-    if array.shape != expected:
-        raise ShapeError(
-            "LAY-4", f"words has shape {array.shape}; allowed: exactly {expected} for a tensor {shape} of {scheme.text}"
-        )
-    size = scheme.store.word_bytes(scheme.value.bits)
-    largest = dtype.type((1 << 8 * size) - 1)
-    outside = array > largest
-    if outside.any():
-        index = tuple(int(i) for i in np.argwhere(outside)[0])
-        raise EncodingError(
-            "PAK-1", f"words{list(index)} is 0x{int(array[index]):X}; words of {scheme.text} have {size} bytes"
-        )
-    return np.array(array, dtype, order="C", ndmin=array.ndim)
-
-
 @rule("PAK-7")
 def _require_clean(words: Words, scheme: Scheme, codes_a_line: int) -> None:
     """Refuse padding fields and unused bits that are not zero, with byte offset, line and field. Rule PAK-7."""
-    per_word, width, dtype = _word(scheme)
+    per_word, width, dtype = word_of(scheme)
     filled = np.clip(codes_a_line - per_word * np.arange(words.shape[-1]), 0, per_word)  # codes of each word of a line
     used = ((np.uint64(1) << (filled * width).astype(np.uint64)) - np.uint64(1)).astype(dtype)
     dirty = (words & ~used).reshape(-1)
@@ -313,8 +211,3 @@ def convert(packed: Packed, container: Container | str) -> Packed:
     """
     require_record(packed, Packed, argument="packed")
     return pack(unpack(packed), container=container)
-
-
-def word_count(scheme: Scheme, shape: tuple[int, ...], container: Container = CANONICAL_CONTAINER) -> int:
-    """Words of a tensor."""
-    return math.prod(words_shape(scheme, shape, container))

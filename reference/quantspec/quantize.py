@@ -66,7 +66,7 @@ def quantize(
     else:
         own.stored(block_codes, tensor_code, effective)
         for tile, spread in _parts(scheme, shape):
-            codes[tile] = encode_bits(own.quotient(bits[tile], spread), scheme.value, scheme.table, codec)
+            codes[tile] = encode_bits(own.quotient(bits[tile], spread, tile), scheme.value, scheme.table, codec)
     return Quantized(scheme, codes, block_codes, tensor_code, recipe, report(*choosing), codec)
 
 

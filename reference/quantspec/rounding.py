@@ -25,6 +25,7 @@ __all__ = [
     "canonical",
     "divide",
     "is_nan",
+    "is_tie",
     "multiply",
     "narrow",
     "order_key",
@@ -125,6 +126,13 @@ def split_fields(code: npt.NDArray[Any], *, mantissa_bits: int, bias: int) -> tu
     fraction = wide & np.uint32((1 << mantissa_bits) - 1)
     implicit = np.where(exponent > 0, np.uint32(1 << mantissa_bits), np.uint32(0))
     return fraction | implicit, np.maximum(exponent, 1) - np.int32(bias + mantissa_bits)
+
+
+def is_tie(magnitude: Bits, *, mantissa_bits: int, bias: int) -> npt.NDArray[np.bool_]:
+    """True where a magnitude lies midway between two neighbouring codes of a float format (for tracing only)."""
+    finer = round_significand(np.minimum(magnitude, INF), mantissa_bits=mantissa_bits + 1, bias=bias, up=False)
+    n, k = split_fields(finer, mantissa_bits=mantissa_bits + 1, bias=bias)
+    return np.asarray((scaled(n, k) == magnitude) & (n % 2 == 1))
 
 
 def scaled(n: Bits, k: npt.NDArray[np.int32]) -> Bits:

@@ -22,6 +22,7 @@ from .rounding import (
     SIGN,
     Bits,
     is_nan,
+    is_tie,
     round_significand,
     scaled,
     split_fields,
@@ -222,7 +223,7 @@ def _encode_minifloat(bits: Bits, value: ValueFormat) -> Codes:
     code = round_significand(np.minimum(magnitude, INF), mantissa_bits=value.mantissa_bits, bias=value.bias, up=False)
     note("VAL-2")
     note("VAL-6", lambda: magnitude < INF)
-    note("VAL-7", lambda: (magnitude < INF) & _is_tie(magnitude, value))
+    note("VAL-7", lambda: (magnitude < INF) & is_tie(magnitude, mantissa_bits=value.mantissa_bits, bias=value.bias))
     note("VAL-8", lambda: ~invalid & (code > value.largest_code))
     code = np.minimum(code, np.uint32(value.largest_code))
     sign = (bits >> np.uint32(32 - value.bits)) & np.uint32(value.sign_bit)
@@ -233,16 +234,6 @@ def _encode_minifloat(bits: Bits, value: ValueFormat) -> Codes:
         return np.where(invalid, np.uint32(0), code).astype(np.uint8)
     note("VAL-9", invalid)
     return np.where(invalid, np.uint32(value.nan_code) | sign, code).astype(np.uint8)
-
-
-def _is_tie(magnitude: Bits, value: ValueFormat) -> npt.NDArray[np.bool_]:
-    """True where the magnitude lies midway between two neighbouring codes (for tracing only)."""
-    finer = round_significand(
-        np.minimum(magnitude, INF), mantissa_bits=value.mantissa_bits + 1, bias=value.bias, up=False
-    )
-    n, k = split_fields(finer, mantissa_bits=value.mantissa_bits + 1, bias=value.bias)
-    exact = scaled(n, k) == magnitude
-    return np.asarray(exact & (n % 2 == 1))
 
 
 def _decoded(value: ValueFormat) -> F32:

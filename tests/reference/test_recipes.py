@@ -12,9 +12,10 @@ import pytest
 import quantspec as qs
 from quantspec.choice import given_scales
 from quantspec.following import Following
+from quantspec.interpreter import Facts, power_of_two, run
 from quantspec.quantize import effective_scale
 from quantspec.rounding import to_bits, widen
-from quantspec.steps import OPERATIONS, Facts, power_of_two, program, run
+from quantspec.steps import OPERATIONS, program
 from quantspec.values import encode_bits
 
 F32 = npt.NDArray[np.float32]
@@ -355,6 +356,13 @@ def test_a_scale_that_its_type_lacks_is_refused() -> None:
     with pytest.raises(qs.UnsupportedError, match="is no number of ue8m0") as error:
         qs.quantize(single([1.5]), "e4m3.native.t-ue8m0", recipe=mine)
     assert error.value.rule == "POL-9"
+
+
+def test_a_refused_element_is_named_by_its_place_in_the_whole_tensor() -> None:
+    x = np.ones((40, 4096), np.float32)  # more than one tile
+    x[30, 5] = np.nan  # makes the scale of its block a NaN, and so each of its quotients
+    with pytest.raises(qs.UnsupportedError, match=r"isnan\(q\) at \[30, 0\]"):
+        qs.quantize(x, "q8s.native.b32-f32", recipe="burn-ndarray")
 
 
 # ---------------------------------------------------------------- amax

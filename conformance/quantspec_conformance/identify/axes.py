@@ -8,8 +8,9 @@ import numpy as np
 from quantspec import QuantspecError, Scheme
 from quantspec.amax import AMAX
 from quantspec.codecs import CODECS, NAN_INTEGERS, NANS, OVERFLOWS, ROUNDINGS, ZERO_SIGNS, Codec
+from quantspec.interpreter import Facts, run
 from quantspec.recipes import RECIPES, Recipe
-from quantspec.steps import Facts, Program, run
+from quantspec.steps import Program
 from quantspec.values import encode_bits
 
 from .layout import Array

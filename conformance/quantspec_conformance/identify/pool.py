@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from quantspec.interpreter import Facts
 from quantspec.scales import ScaleType
 from quantspec.scales import decode_codes as decode_scale_codes
-from quantspec.steps import Facts
 from quantspec.values import DECODED
 
 from .layout import Array, Layout

@@ -9,10 +9,10 @@ from quantspec import QuantspecError
 from quantspec.amax import amax_of
 from quantspec.codecs import Codec
 from quantspec.following import Following, facts_of
+from quantspec.interpreter import Facts, run
 from quantspec.quantize import effective_scale
 from quantspec.rounding import INF, MAGNITUDE, is_nan, to_bits
 from quantspec.scales import ScaleType, decode_codes, round_up
-from quantspec.steps import Facts, run
 from quantspec.values import encode_bits
 
 from .axes import CodecWay, Way, recipe_of

@@ -16,6 +16,8 @@ from typing import Any
 
 import click
 
+from quantspec import SCALES
+
 from ..errors import UsageError
 from ..expect import apply, read, run_info
 from ..outside import reason_of
@@ -232,7 +234,7 @@ def _group(case_id: str) -> str:
     if op == "doc":
         return f"doc.{what}"
     value, *rest = what.split("-")
-    scales = [part for part in rest if part in ("ue8m0", "ue4m3", "f32", "f16", "bf16")]
+    scales = [part for part in rest if part in SCALES]
     return ".".join([op, "-".join([value, *scales])])
 
 

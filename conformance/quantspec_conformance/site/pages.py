@@ -10,8 +10,8 @@ import numpy as np
 
 import quantspec
 from quantspec import SCALES, STORES, VALUES, ScaleType, Scheme, Store, ValueFormat
-from quantspec.packing import stored_axes
 from quantspec.stores import StoreKind
+from quantspec.words import stored_axes
 
 from . import drawings, scales, values
 from .cells import Fact, decimal, table

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quantspec import QuantspecError, Scheme
-from quantspec.packing import stored_axes
+from quantspec.words import stored_axes
 
 from ..implementations.law import Told, tell
 from .case import Case

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import DamagedError
-from ..examples import POLICIES, Tensor
+from ..examples import Tensor, names_canonical
 from ..implementations.law import OUTPUTS, tell
 from ..protocol.messages import Ok, Rejected, Request
 from ..steps import STEPS
@@ -21,19 +21,14 @@ def doc_cases(content: Mapping[str, Any]) -> Iterator[Case]:
     what an example leaves out (scale codes beside codes) and names the argument of a refusal. DamagedError."""
     for row in content["cases"]:
         op = row["do"][0]
-        ours = any(name in row["given"] for name in _OURS.get(op, ())) or not _canonical(row)
+        ours = any(name in row["given"] for name in _OURS.get(op, ())) or not names_canonical(
+            row["given"], str(row["gives"].get("refused", ""))
+        )
         if len(row["do"]) == 1 and op in OUTPUTS and not ours:
             try:
                 yield _case(row)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise DamagedError(f"doc.json: {str(row.get('id'))[:80]}: {type(error).__name__}: {error}") from None
-
-
-def _canonical(row: Mapping[str, Any]) -> bool:
-    """True where no other recipe, codec or container is named than canonical, but one that is refused by its name."""
-    named = [row["given"][name] for name in POLICIES if name in row["given"]]
-    refused = str(row["gives"].get("refused", "")).split(" ")[0]
-    return refused in ("POL-1", "POL-2", "POL-3") or all(name == "canonical" for name in named)
 
 
 def _tensor(row: Mapping[str, Any]) -> Tensor:

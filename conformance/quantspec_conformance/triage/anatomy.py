@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from quantspec import QuantspecError, Scheme
-from quantspec.packing import stored_axes
 from quantspec.quantize import effective_scale
+from quantspec.words import stored_axes
 
 from ..compare import Difference
 from ..entries import apart, shown

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quantspec import QuantspecError, Scheme
-from quantspec.packing import stored_axes, words_shape
+from quantspec.words import stored_axes, words_shape
 
 from ..examples import DTYPES, Tensor
 from ..implementations.law import tell

@@ -3,7 +3,7 @@
 import numpy as np
 
 from quantspec import QuantspecError, Scheme
-from quantspec.packing import stored_axes, words_shape
+from quantspec.words import stored_axes, words_shape
 
 from ..compare import Difference
 from ..suite.blame import element_of

@@ -347,7 +347,7 @@ def _asks(preset: Preset, scheme: Scheme, families: Sequence[str] = ()) -> Itera
             given = {name: Tensor.of(array) for name, array in blocks.given(rows).items()}
             bugs = BUGS[family]
             yield ask(scheme, slug, title, {"x": Tensor.of(rows), **given}, *bugs, **_named(preset))
-    if scheme.value.name == "e2m1" and scheme.tensor is not None and not families:
+    if scheme.block is not None and scheme.tensor is not None and not scheme.value.is_integer and not families:
         base = blocks.below([blocks.half, 3.7, 1e-3, 255])
         made = quantspec.quantize(base, scheme, recipe=preset.recipe, codec=preset.codec)
         level = {"tensor_scale_code": Tensor.of(np.asarray(made.tensor_scale_code))}
