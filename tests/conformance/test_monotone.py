@@ -30,12 +30,12 @@ def due(case: Case) -> Tensor:
 
 
 def boundary() -> dict[tuple[str, ...], list[Case]]:
-    """The cases of encode and encode_scale that are not refused, by format and what else decides a code: table, rounding."""
+    """The cases of encode and encode_scale that are not refused, by format and what else decides a code: table, rounding, codec."""
     found: dict[tuple[str, ...], list[Case]] = defaultdict(list)
     for case in shipped():
         if case.op in CODES and case.refusal is None:
             table = case.inputs.get("table")
-            words = [case.words[name] for name in ("value", "type", "rounding") if name in case.words]
+            words = [case.words[name] for name in ("value", "type", "rounding", "codec") if name in case.words]
             found[case.op, *words, "" if table is None else table.text].append(case)
     return found
 
