@@ -22,11 +22,11 @@ from .tensors import DevicePacked, DeviceQuantized
 
 __all__ = ["Field", "Plan", "exponents", "normal_range", "plan", "programs", "run", "scale_facts", "value_facts"]
 
-FILES = ("prelude.cl", "decode_fast.cl", "dequantize_fast.cl")
+FILES = ("prelude.cl", "lanes.cl", "decode_fast.cl", "dequantize_fast.cl")
 LOOKUP, NONE = 3, 4  #: as in decode_fast.cl
-CPU_EIGHTS, GPU_EIGHTS = 4, 1  #: groups that a work-item of `dequantize_rows` takes
+CPU_EIGHTS, GPU_EIGHTS = 4, 1  #: eights of elements that a work-item of `dequantize_rows` takes
 CPU_TALL, GPU_TALL = 64, 1  #: work-items of a group of `dequantize_tiles` that read on in the same columns
-ACROSS = 8  #: bytes of one number of each group that a work-item of `dequantize_tiles` takes: 64 bytes of a row
+LINE = 64  #: bytes of a row that a work-item of `dequantize_tiles` writes
 PIECE = 32  #: bits of a column that a work-item of `dequantize_tiles` takes
 
 
@@ -47,7 +47,7 @@ class Field:
         return cls(lines.width, PIECE // lines.width if dense else lines.fields, dense)
 
     def eights(self, wanted: int) -> int:
-        """Groups that a work-item takes: as many words as it takes must hold them."""
+        """Eights of elements that a work-item takes: as many words as it takes must hold them."""
         return wanted if GROUP % self.fields == 0 or self.dense else self.fields
 
     def stride(self, lines: Lines | None, walk: Walk, *, tiled: bool) -> int:
@@ -89,18 +89,31 @@ def plan(machine: Machine, scheme: Scheme, shape: Shape, out: np.dtype[Any], *, 
     field = Field.of(lines)
     eights, tall = (CPU_EIGHTS, CPU_TALL) if machine.info.kind == "cpu" else (GPU_EIGHTS, GPU_TALL)
     eights = field.eights(eights)
+    lanes = _lanes(machine, walk, eights, tiled=tiled)
+    vectors = eights * GROUP // lanes
     numbers = (*walk.numbers(field.stride(lines, walk, tiled=tiled)), *normal_range(scheme.value, scheme.table))
-    across = ACROSS // out.itemsize
-    launches = tiles(walk, across, field.fields, numbers, tall) if tiled else rows(walk, eights, numbers)
+    launches = (
+        tiles(walk, LINE // out.itemsize, field.fields, numbers, tall) if tiled else rows(walk, lanes, vectors, numbers)
+    )
     each = walk.each and scheme.block is not None
-    path = Path(launches[0].kernel, f"{walk.length} elements a row, blocks of {walk.extent}")
-    return Plan(_program(scheme, field, FLOATS[out], eights, each=each), launches, walk.grid, path, out)
+    path = Path(launches[0].kernel, f"{walk.length} elements a row, blocks of {walk.extent}, {lanes} at once")
+    return Plan(_program(scheme, field, FLOATS[out], lanes, vectors, each=each), launches, walk.grid, path, out)
 
 
-def _program(scheme: Scheme, field: Field, out: ScaleType, eights: int, *, each: bool) -> Program:
+def _lanes(machine: Machine, walk: Walk, eights: int, *, tiled: bool) -> int:
+    """Elements of a vector: as many as suit the device, where blocks, rows and a work-item consist of such vectors."""
+    wide = machine.info.lanes
+    fits = walk.holds(wide) and (tiled or (walk.whole(wide) and eights * GROUP % wide == 0))
+    return wide if fits else GROUP
+
+
+def _program(
+    scheme: Scheme, field: Field, out: ScaleType, lanes: int, vectors: int, *, each: bool
+) -> Program:
     """The program that is told the facts of the formats, and no name of one."""
     facts = value_facts(scheme.value, scheme.table) | scale_facts(scheme)
-    facts |= {"WIDTH": field.width, "FIELDS": field.fields, "EACH": int(each), "EIGHTS": eights}
+    facts |= {"WIDTH": field.width, "FIELDS": field.fields, "EACH": int(each)}
+    facts |= {"LANES": lanes, "VECTORS": vectors}
     facts |= {"OUT_SIZE": out.size, "OUT_BIAS": out.bias, "EXACT": int(_digits(scheme) <= out.mantissa_bits + 1)}
     return Program(FILES, tuple(f"-D{name}={number}{'u' if number >> 31 else ''}" for name, number in facts.items()))
 
@@ -114,13 +127,15 @@ def programs() -> Iterator[Program]:
         for table in (None, NF4) if VALUES[value].is_integer and VALUES[value].bits == 4 else (None,):
             chosen = scheme if table is None else Scheme.parse(f"{value}.{store}.lut-nf4.b32-{types[i % len(types)]}")
             field = Field.of(lines_of(chosen, (64,)))
-            yield _program(chosen, field, outs[i % len(outs)], field.eights(CPU_EIGHTS), each=False)
-            yield _program(chosen, field, outs[(i + 1) % len(outs)], field.eights(GPU_EIGHTS), each=True)
+            yield _program(chosen, field, outs[i % len(outs)], 8, field.eights(CPU_EIGHTS), each=False)
+            yield _program(chosen, field, outs[(i + 1) % len(outs)], 8, field.eights(GPU_EIGHTS), each=True)
+            if field.eights(CPU_EIGHTS) == CPU_EIGHTS:
+                yield _program(chosen, field, outs[i % len(outs)], 16, CPU_EIGHTS // 2, each=bool(i % 2))
     for name, tensor, each in product(types, ("", ".t-f32"), (False, True)):
         scheme = Scheme.parse(f"e2m1.packed_native_0.b16-{name}{tensor}")
-        yield _program(scheme, Field.of(lines_of(scheme, (64,))), outs[0], CPU_EIGHTS, each=each)
+        yield _program(scheme, Field.of(lines_of(scheme, (64,))), outs[0], 8, CPU_EIGHTS, each=each)
     tensor_only = Scheme.parse("q8s.native.t-f32")
-    yield _program(tensor_only, Field.of(None), outs[0], CPU_EIGHTS, each=False)
+    yield _program(tensor_only, Field.of(None), outs[0], 8, CPU_EIGHTS, each=False)
 
 
 def exponents(value: ValueFormat, table: Table | None) -> tuple[int, int] | None:

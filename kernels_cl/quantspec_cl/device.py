@@ -38,6 +38,7 @@ class DeviceInfo:
     fp64: bool = False
     fp16: bool = False
     int64: bool = False
+    lanes: int = 8  #: elements that a vector of the fast kernels holds: 8, or 16 where that is known to be faster
     error: str | None = None
 
     @property
@@ -130,7 +131,17 @@ def _describe(index: str, platform: cl.Platform, device: cl.Device) -> DeviceInf
         fp64="cl_khr_fp64" in extensions,
         fp16="cl_khr_fp16" in extensions,
         int64="EMBEDDED" not in device.profile or "cles_khr_int64" in extensions,
+        lanes=_lanes(device),
     )
+
+
+def _lanes(device: cl.Device) -> int:
+    """16 on a device with such vectors whose compiler asks for scalars: it is known to take explicit vectors as they are.
+
+    PoCL asks for vectors of sixteen, yet takes them apart.
+    """
+    wide = (device.native_vector_width_float, device.preferred_vector_width_float) == (16, 1)
+    return 16 if wide and device.type & cl.device_type.CPU else 8
 
 
 def _kind(device: cl.Device) -> str:

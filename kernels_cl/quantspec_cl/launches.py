@@ -9,7 +9,7 @@ from .geometry import Shape, grid_walk
 
 __all__ = ["GROUP", "Launch", "Walk", "rows", "tiles"]
 
-GROUP = 8  #: elements decoded at once
+GROUP = 8  #: elements of the smallest vector
 LOCAL = 64  #: work-items of a work-group, at most
 WIDE = (64, 32, 16, 8, 4, 2, 1)  #: of which along a row
 NO_SHIFT = 64  #: what a kernel takes for "not a power of two"
@@ -56,7 +56,15 @@ class Walk:
     @property
     def fits(self) -> bool:
         """True where no group of elements has some in one block and some in another, or each is a block."""
-        return self.extent % GROUP == 0 or self.extent in (1, self.length)
+        return self.holds(GROUP)
+
+    def holds(self, lanes: int) -> bool:
+        """The same of vectors of so many elements."""
+        return self.extent % lanes == 0 or self.extent in (1, self.length)
+
+    def whole(self, lanes: int) -> bool:
+        """True where every row starts where a vector may, and ends so too, unless there is but one."""
+        return self.length % lanes == 0 or self.rows == 1
 
     @property
     def each(self) -> bool:
@@ -81,26 +89,26 @@ class Walk:
         return (self.length, stride, self.rows, -(-self.length // self.extent), self.groups_a_block, shift)
 
 
-def rows(walk: Walk, eights: int, numbers: Shape) -> tuple[Launch, ...]:
-    """Whole work-groups of work-items that take `eights` groups of a row, then the ends of the rows."""
-    found, taken = [], 0
-    items = walk.length // (GROUP * eights) if walk.length % GROUP == 0 or walk.rows == 1 else 0
+def rows(walk: Walk, lanes: int, vectors: int, numbers: Shape) -> tuple[Launch, ...]:
+    """Whole work-groups of work-items that take so many `vectors` of a row, then the ends of the rows."""
+    found, taken, a_block = [], 0, max(walk.groups_a_block * GROUP // lanes, 1)
+    items = walk.length // (lanes * vectors) if walk.whole(lanes) else 0
     if items:
         wide = next(wide for wide in WIDE if items % wide * 64 <= items)  # few elements are left to the ends
         taken = items // wide * wide
-        sharing = eights if walk.extent == walk.length else math.gcd(walk.groups_a_block, eights)
+        sharing = vectors if walk.extent == walk.length else math.gcd(a_block, vectors)
         tall = math.gcd(walk.rows, LOCAL // wide)
         found.append(Launch("dequantize_rows", (taken, walk.rows), (wide, tall), (*numbers, sharing - 1)))
-    start = taken * GROUP * eights
+    start = taken * lanes * vectors
     if start < walk.length:
-        sizes, local = _rounded(-(-(walk.length - start) // GROUP), walk.rows)
+        sizes, local = _rounded(-(-(walk.length - start) // lanes), walk.rows)
         found.append(Launch("dequantize_ends", sizes, local, (*numbers, start)))
     return tuple(found)
 
 
 def tiles(walk: Walk, across: int, fields: int, numbers: Shape, tall: int) -> tuple[Launch, ...]:
-    """Work-items that take `across` groups of columns, `fields` rows deep; `tall` of a work-group lie below one another."""
-    sizes, local = _rounded(-(-walk.groups // across), -(-walk.rows // fields), LOCAL // tall)
+    """Work-items that take `across` columns, `fields` rows deep; `tall` of a work-group lie below one another."""
+    sizes, local = _rounded(-(-walk.length // across), -(-walk.rows // fields), LOCAL // tall)
     high = -(-walk.rows // walk.deep)
     return (Launch("dequantize_tiles", (*sizes, walk.batch), (*local, 1), (*numbers, walk.deep, high)),)
 

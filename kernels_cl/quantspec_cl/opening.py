@@ -26,13 +26,16 @@ def open_machine(
     source: str | None = None,
     choice: PathChoice = "auto",
     max_allocation: int | None = None,
+    lanes: int | None = None,
 ) -> Machine:
     """Context, queue, built kernels and the tables of a device. Raises NoDeviceError, BuildError, DeviceError.
 
-    `source` is for tests that spoil the kernels' text to see that the spoiled rule is noticed.
+    For tests: `source`, the kernels' text, spoiled to see that the spoiled rule is noticed; `lanes`, of the fast kernels'
+    vectors, as another device would have them.
     """
     info, device = find_device(spec)
     _require_usable(info)
+    info = info if lanes is None else replace(info, lanes=lanes)
     context = cl.Context([device])  # named: Intel's queues do not keep theirs alive
     queue = cl.CommandQueue(context)
     return machine_on(queue, options, poison, source=source, choice=choice, max_allocation=max_allocation, info=info)

@@ -52,10 +52,13 @@ CASES = [
 FLAT = [(value, scale) for value in qs.VALUES for scale in ("ue8m0", "ue4m3")]
 
 
+LANES = (8, 16)  #: of a vector, whatever the device would choose
+
+
 @cache
-def fast(*options: str) -> qc.Session:
+def fast(*options: str, lanes: int | None = None) -> qc.Session:
     """A poisoned session on the chosen device that takes a specialised program wherever there is one."""
-    return qc.Session(open_machine(opened().info.index, options, True, choice="fast"))
+    return qc.Session(open_machine(opened().info.index, options, True, choice="fast", lanes=lanes))
 
 
 def codes_of(scheme: qs.Scheme, size: int, seed: int = 0) -> npt.NDArray[np.uint8]:
@@ -107,18 +110,39 @@ def agrees(session: qc.Session, tensor: qs.Quantized, dtype: str, kernel: str, *
     assert found.path is not None and found.path.name == kernel, f"{found.path}, not {kernel}"
 
 
+@pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize(("text", "shape", "dtype", "kernel"), CASES)
-def test_words_give_the_references_bits(text: str, shape: tuple[int, ...], dtype: str, kernel: str) -> None:
+def test_words_give_the_references_bits(
+    text: str, shape: tuple[int, ...], dtype: str, kernel: str, lanes: int
+) -> None:
     for seed in range(3):
-        agrees(fast(), tensor_of(text, shape, seed=seed), dtype, kernel)
+        agrees(fast(lanes=lanes), tensor_of(text, shape, seed=seed), dtype, kernel)
 
 
+def test_vectors_of_sixteen_are_taken_where_they_fit() -> None:
+    """Blocks, rows and a work-item consist of them; the reason says so."""
+    session = fast(lanes=16)
+    for text, shape, lanes in (
+        ("e2m1.packed_native_0.b32-ue8m0", (5, 64), 16),
+        ("q2s.packed_u32_0.b16-f16", (3, 48), 16),
+        ("e3m2.packed_native_0.b32-ue8m0", (9, 96), 16),
+        ("q4s.packed_u32_1.b32x1-f16", (64, 21), 16),
+        ("e5m2.native.t-f32", (37, 29), 16),
+        ("q4s.packed_u32_0.b8-f16", (4, 64), 8),
+        ("e3m2.packed_u32_0.b40-ue8m0", (11, 80), 8),
+        ("e2m1.packed_u32_0.b16-ue8m0", (3, 40), 8),
+    ):
+        path = session.dequantize_packed(qs.pack(tensor_of(text, shape))).path
+        assert path is not None and f"{lanes} at once" in path.reason, f"{text} of {shape}: {path}"
+
+
+@pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize(("value", "scale"), FLAT)
-def test_every_code_under_every_scale_code(value: str, scale: str) -> None:
+def test_every_code_under_every_scale_code(value: str, scale: str, lanes: int) -> None:
     scheme, row = qs.Scheme.parse(f"{value}.native.b256-{scale}"), qs.SCALES[scale]
     scales = np.arange(1 << row.bits, dtype=np.uint8)[:, None]
     codes = np.broadcast_to(codes_of(scheme, 256), (scales.size, 256))
-    agrees(fast(), qs.Quantized(scheme, codes, scales), "f32", ROWS, words=False)
+    agrees(fast(lanes=lanes), qs.Quantized(scheme, codes, scales), "f32", ROWS, words=False)
 
 
 @pytest.mark.parametrize("scale", ["f16", "bf16"])
@@ -160,8 +184,8 @@ FAULTS: dict[str, tuple[Callable[[qc.Session], None], tuple[str, ...]]] = {
     "QNT-10 ties go down": (far_scales, ("-DEVEN(bits)=0u",)),
     "SCL-14 a subnormal product by a float": (two_levels, ("-DNORMAL_FROM=-30", FLUSHING)),
     "QNT-9 a subnormal result by a float": (far_scales, ("-DMARGIN=30u", FLUSHING)),
-    "VAL-2 no sign": (far_scales, ("-DVALUE_SIGN(top)=((uint8)(0u))",)),
-    "VAL-12 a NaN code is a number": (far_scales, ("-DIS_NAN(moved)=((int8)(0))",)),
+    "VAL-2 no sign": (far_scales, ("-DVALUE_SIGN(top)=((Uints)(0u))",)),
+    "VAL-12 a NaN code is a number": (far_scales, ("-DIS_NAN(moved)=((Ints)(0))",)),
     "CNF-3 numbers are not written": (far_scales, ("-DSTREAM(v,a)=(void)(v)",)),
 }
 

@@ -1,4 +1,4 @@
-/* Decode, fast: eight codes at once times their scales. VAL-1 to VAL-3, VAL-12, VAL-13, SCL-1 to SCL-3, SCL-14, QNT-9 to QNT-11.
+/* Decode, fast: a vector of codes times their scales. VAL-1 to VAL-3, VAL-12, VAL-13, SCL-1 to SCL-3, SCL-14, QNT-9 to QNT-11.
 
    Facts come as definitions. Of the value: VALUE_KIND, BITS of a code, WIDTH of a stored field; of a float format MANTISSA,
    BIAS, INFINITY_CODE, FIRST_NAN. Of the block scale: SCALE_KIND, SCALE_SIZE, SCALE_MANTISSA, SCALE_BIAS, SCALE_INFINITY,
@@ -22,7 +22,7 @@
 #define MARGIN 0u
 #endif
 #ifndef VALUE_SIGN
-#define VALUE_SIGN(top) (as_uint8(top) & SIGN)
+#define VALUE_SIGN(top) (AS_UINTS(top) & SIGN)
 #endif
 #ifndef IS_NAN
 #define IS_NAN(moved) ((moved) >= MOVED(FIRST_NAN))
@@ -32,13 +32,12 @@
 #endif
 
 #if EACH
-typedef uint8 Scales;
-typedef int8 Which;
-typedef float8 Factors;
-#define AS_INT as_int8
-#define AS_UINT as_uint8
-#define AS_FLOAT as_float8
-#define TO_FLOAT convert_float8
+typedef Uints Scales;
+typedef Ints Which;
+typedef Floats Factors;
+#define AS_INT AS_INTS
+#define AS_UINT AS_UINTS
+#define AS_FLOAT AS_FLOATS
 #define ALL(which) all(which)
 #else
 typedef uint Scales;
@@ -47,35 +46,34 @@ typedef float Factors;
 #define AS_INT as_int
 #define AS_UINT as_uint
 #define AS_FLOAT as_float
-#define TO_FLOAT convert_float
 #define ALL(which) (which)
 #endif
 
 /* m / 2^dropped, nearest, ties to even; dropped at most 31 */
-static uint8 round_nearest8(uint8 m, uint8 dropped) {
-    uint8 kept = m >> dropped, twice = (m - (kept << dropped)) << 1u;
-    return kept - as_uint8((twice + EVEN(kept)) > ((uint8)(1u) << dropped));
+static Uints round_all(Uints m, Uints dropped) {
+    Uints kept = m >> dropped, twice = (m - (kept << dropped)) << 1u;
+    return kept - AS_UINTS((twice + EVEN(kept)) > ((Uints)(1u) << dropped));
 }
 
 /* s * v in integers, for all patterns; a NaN result is 7FC00000. As `multiply` and `compose`. */
-static uint8 multiply8(uint8 s, uint8 v) {
-    uint8 a = s & MAGNITUDE, b = v & MAGNITUDE, sign = (s ^ v) & SIGN;
-    uint8 shift_a = select((uint8)(0u), clz(a) - 8u, a < IMPLICIT), shift_b = select((uint8)(0u), clz(b) - 8u, b < IMPLICIT);
-    uint8 m = select(a << (shift_a & 31u), (a & FRACTION) | IMPLICIT, a >= IMPLICIT) << 8u;
-    uint8 n = select(b << (shift_b & 31u), (b & FRACTION) | IMPLICIT, b >= IMPLICIT) << 8u;
-    int8 e = as_int8(max(a >> 23u, (uint8)(1u)) + max(b >> 23u, (uint8)(1u)) - shift_a - shift_b) - 300;
-    uint8 high = mul_hi(m, n) | select((uint8)(0u), (uint8)(1u), ((m >> 8u) * (n >> 8u) & 0xFFFFu) != 0u);
-    uint8 lead = clz(high);
-    int8 field = e + 174 - as_int8(lead); /* the exponent field of 2^31 * 2^e, as in `compose` */
+static Uints multiply_all(Uints s, Uints v) {
+    Uints a = s & MAGNITUDE, b = v & MAGNITUDE, sign = (s ^ v) & SIGN;
+    Uints shift_a = select((Uints)(0u), clz(a) - 8u, a < IMPLICIT), shift_b = select((Uints)(0u), clz(b) - 8u, b < IMPLICIT);
+    Uints m = select(a << (shift_a & 31u), (a & FRACTION) | IMPLICIT, a >= IMPLICIT) << 8u;
+    Uints n = select(b << (shift_b & 31u), (b & FRACTION) | IMPLICIT, b >= IMPLICIT) << 8u;
+    Ints e = AS_INTS(max(a >> 23u, (Uints)(1u)) + max(b >> 23u, (Uints)(1u)) - shift_a - shift_b) - 300;
+    Uints high = mul_hi(m, n) | select((Uints)(0u), (Uints)(1u), ((m >> 8u) * (n >> 8u) & 0xFFFFu) != 0u);
+    Uints lead = clz(high);
+    Ints field = e + 174 - AS_INTS(lead); /* the exponent field of 2^31 * 2^e, as in `compose` */
     high <<= lead & 31u;
     high = (high >> 1u) | (high & 1u);
-    uint8 dropped = select(as_uint8(8 - field), (uint8)(7u), field > 0);
-    high = select(high, (uint8)(1u), dropped > 31u);
-    uint8 r = round_nearest8(high, min(dropped, (uint8)(31u))) + (as_uint8(max(field, (int8)(1)) - 1) << 23u);
-    r = select(r, (uint8)(INF), field >= 255);
-    r = select(r, (uint8)(0u), (a == 0u) | (b == 0u)); /* and 0 * Inf, which comes next */
-    r = select(r, (uint8)(INF), ((a == INF) & (b != 0u)) | ((b == INF) & (a != 0u))) | sign;
-    return select(r, (uint8)(QNAN), (a > INF) | (b > INF) | ((a == INF) & (b == 0u)) | ((b == INF) & (a == 0u)));
+    Uints dropped = select(AS_UINTS(8 - field), (Uints)(7u), field > 0);
+    high = select(high, (Uints)(1u), dropped > 31u);
+    Uints r = round_all(high, min(dropped, (Uints)(31u))) + (AS_UINTS(max(field, (Ints)(1)) - 1) << 23u);
+    r = select(r, (Uints)(INF), field >= 255);
+    r = select(r, (Uints)(0u), (a == 0u) | (b == 0u)); /* and 0 * Inf, which comes next */
+    r = select(r, (Uints)(INF), ((a == INF) & (b != 0u)) | ((b == INF) & (a != 0u))) | sign;
+    return select(r, (Uints)(QNAN), (a > INF) | (b > INF) | ((a == INF) & (b == 0u)) | ((b == INF) & (a == 0u)));
 }
 
 /* A finite float code's magnitude field, moved to binary32's place, as a number: F is right but where the exponent field is 0;
@@ -89,40 +87,41 @@ static uint8 multiply8(uint8 s, uint8 v) {
 #define SPECIALS (FIRST_NAN != ABSENT)
 #define MOVED(magnitude) ((magnitude) << (23 - MANTISSA))
 /* The magnitude fields of codes at the top of 32 bits, moved to binary32's place */
-static uint8 moved_of(int8 top) { return as_uint8(top >> (9 + MANTISSA - BITS)) & MOVED((1u << (BITS - 1)) - 1u); }
+static Uints moved_of(Ints top) { return AS_UINTS(top >> (9 + MANTISSA - BITS)) & MOVED((1u << (BITS - 1)) - 1u); }
 #else
 #define SPECIALS 0
 #endif
 
-/* The eight numbers of eight codes at the top of 32 bits: finite ones exactly, without sign in float formats, others anything.
+/* The numbers of codes at the top of 32 bits: finite ones exactly, without sign in float formats, others anything.
    VAL-1, VAL-2, VAL-13 */
-static float8 numbers_of(int8 top, __global const int* table) {
+static Floats numbers_of(Ints top, __global const int* table) {
 #if VALUE_KIND == LOOKUP
-    uint8 i = as_uint8(top) >> (uint)(32 - BITS);
-    return as_float8((int8)(table[i.s0], table[i.s1], table[i.s2], table[i.s3], table[i.s4], table[i.s5], table[i.s6], table[i.s7]));
+    Uints i = AS_UINTS(top) >> (uint)(32 - BITS);
+#define ENTRY(lane) table[i.s##lane]
+    return AS_FLOATS((Ints)(FOR_EACH_LANE(ENTRY)));
 #elif VALUE_KIND == INTEGER
-    return convert_float8(top >> (32 - BITS));
+    return TO_FLOATS(top >> (32 - BITS));
 #else
-    uint8 moved = moved_of(top);
-    return as_float8(DECODED(as_float8, as_uint8, moved, BIAS));
+    Uints moved = moved_of(top);
+    return AS_FLOATS(DECODED(AS_FLOATS, AS_UINTS, moved, BIAS));
 #endif
 }
 
 /* Every NaN and infinity of the value format in its place. VAL-3, VAL-12, QNT-11 */
-static uint8 with_specials(uint8 r, int8 top) {
+static Uints with_specials(Uints r, Ints top) {
 #if SPECIALS
-    uint8 moved = moved_of(top);
+    Uints moved = moved_of(top);
 #if INFINITY_CODE != ABSENT
     r = select(r, (r & SIGN) | INF, moved == MOVED(INFINITY_CODE));
 #endif
-    r = select(r, (uint8)(QNAN), IS_NAN(moved));
+    r = select(r, (Uints)(QNAN), IS_NAN(moved));
 #endif
     return r;
 }
 
 /* The numbers' patterns. */
-static uint8 patterns_of(int8 top, __global const int* table) {
-    uint8 v = as_uint8(numbers_of(top, table));
+static Uints patterns_of(Ints top, __global const int* table) {
+    Uints v = AS_UINTS(numbers_of(top, table));
     return VALUE_KIND == FLOATING ? with_specials(v | VALUE_SIGN(top), top) : v;
 }
 
@@ -155,7 +154,7 @@ static Scales effective(Scales b, uint g) {
     Which normal = (field - (Scales)(1u) < (Scales)(254u)) & (field + exponent - (Scales)(127 + NORMAL_FROM) < (Scales)(254 - NORMAL_FROM));
     if (exponent - 1u < 254u && ALL(normal)) return AS_UINT(AS_FLOAT(b) * (Factors)(as_float(g)));
 #if EACH
-    return multiply8((uint8)(g), b);
+    return multiply_all((Uints)(g), b);
 #else
     return multiply(g, b);
 #endif
@@ -163,46 +162,46 @@ static Scales effective(Scales b, uint g) {
 
 /* A number's code in f16 or bf16: one rounding, nearest-even, overflow to Inf; NaN, 7FC00000, canonical. `plain`: the number is
    zero, NaN or at least 2^-14, in bf16 normal; where it is also EXACT, nothing is left to round. QNT-10, QNT-11 */
-static uint8 narrow8(uint8 y, int plain) {
+static Uints narrow_all(Uints y, int plain) {
 #if OUT_SIZE == 2 && OUT_BIAS == 127
     if (EXACT && plain) return y >> 16u;
     return (y + 0x7FFFu + EVEN(y >> 16u)) >> 16u; /* 7FC0 of 7FC00000 */
 #elif OUT_SIZE == 2
-    uint8 m = y & MAGNITUDE, sign = (y >> 16u) & 0x8000u, from = (m > (uint8)(112u << 23) ? m : (uint8)(112u << 23)) - (112u << 23);
+    Uints m = y & MAGNITUDE, sign = (y >> 16u) & 0x8000u, from = (m > (Uints)(112u << 23) ? m : (Uints)(112u << 23)) - (112u << 23);
     if (!EXACT || !plain) from += 0xFFFu + EVEN(from >> 13u);
-    uint8 r = from >> 13u;
-    r = r > 0x7C00u ? (uint8)(0x7C00u) : r;
-    if (plain) return SPECIALS ? select(r | sign, (uint8)(0x7E00u), m > INF) : r | sign;
-    uint8 field = max(m >> 23u, (uint8)(1u)), dropped = min(126u - min(field, (uint8)(112u)), (uint8)(25u));
-    uint8 tiny = round_nearest8((m & FRACTION) | select((uint8)(0u), (uint8)(IMPLICIT), m >= IMPLICIT), dropped);
+    Uints r = from >> 13u;
+    r = r > 0x7C00u ? (Uints)(0x7C00u) : r;
+    if (plain) return SPECIALS ? select(r | sign, (Uints)(0x7E00u), m > INF) : r | sign;
+    Uints field = max(m >> 23u, (Uints)(1u)), dropped = min(126u - min(field, (Uints)(112u)), (Uints)(25u));
+    Uints tiny = round_all((m & FRACTION) | select((Uints)(0u), (Uints)(IMPLICIT), m >= IMPLICIT), dropped);
     r = select(r, tiny, m < OUTSIDE_F16);
-    return select(r | sign, (uint8)(0x7E00u), m > INF);
+    return select(r | sign, (Uints)(0x7E00u), m > INF);
 #else
     return y;
 #endif
 }
 
-/* What is written for eight codes at the top of 32 bits: s * v, one multiplication, narrowed. From `lowest` to `highest` is the
+/* What is written for codes at the top of 32 bits: s * v, one multiplication, narrowed. From `lowest` to `highest` is the
    range of s's exponent field in which no product of a finite value leaves the normal numbers. QNT-9 to QNT-11 */
-static uint8 products(int8 top, Scales s, uint lowest, uint highest, __global const int* table) {
+static Uints products(Ints top, Scales s, uint lowest, uint highest, __global const int* table) {
     Scales exponent = (s >> 23) & (Scales)(255u);
     Which inside = exponent - (Scales)(lowest - MARGIN) <= (Scales)(highest - lowest + MARGIN);
 #if VALUE_KIND == LOOKUP
     inside |= (s & (Scales)(MAGNITUDE)) == (Scales)(0u); /* as in blocks of zeros: every entry is finite */
 #endif
     if (ALL(inside)) {
-        uint8 r = as_uint8(numbers_of(top, table) * AS_FLOAT(s));
+        Uints r = AS_UINTS(numbers_of(top, table) * AS_FLOAT(s));
 #if VALUE_KIND == FLOATING
         r = with_specials(r ^ VALUE_SIGN(top), top);
 #endif
         Which far = exponent >= (Scales)(lowest + 112u); /* all products are normal in f16, or above it */
-        return narrow8(r, OUT_BIAS == 127 || ALL(far));
+        return narrow_all(r, OUT_BIAS == 127 || ALL(far));
     }
 #if VALUE_KIND != LOOKUP
-    uint8 magnitude = VALUE_KIND == FLOATING ? as_uint8(top) << 1u : as_uint8(top);
+    Uints magnitude = VALUE_KIND == FLOATING ? AS_UINTS(top) << 1u : AS_UINTS(top);
     if (ALL((s & (Scales)(MAGNITUDE)) < (Scales)(INF)) && !any(magnitude != 0u)) { /* a block of zeros, whose scale may be subnormal */
-        return narrow8((VALUE_KIND == FLOATING ? VALUE_SIGN(top) : (uint8)(0u)) ^ (uint8)(s & (Scales)(SIGN)), 0);
+        return narrow_all((VALUE_KIND == FLOATING ? VALUE_SIGN(top) : (Uints)(0u)) ^ (Uints)(s & (Scales)(SIGN)), 0);
     }
 #endif
-    return narrow8(multiply8((uint8)(s), patterns_of(top, table)), 0);
+    return narrow_all(multiply_all((Uints)(s), patterns_of(top, table)), 0);
 }

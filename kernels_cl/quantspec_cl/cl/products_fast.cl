@@ -80,7 +80,7 @@ static void exact_sums(const Weights* w, __global const uint* x, ulong first, co
 
 static void store_numbers(__global uchar* y, ulong at, float8 total) {
     uint8 r = as_uint8(total);
-    r = narrow8(select(r, (uint8)(QNAN), (r & MAGNITUDE) > INF), 0);
+    r = narrow_all(select(r, (uint8)(QNAN), (r & MAGNITUDE) > INF), 0);
 #if OUT_SIZE == 4
     vstore8(r, 0, (__global uint*)y + at);
 #else
