@@ -114,6 +114,7 @@ class Result:
 def measure(session: qc.Session, row: Row, count: int, repeats: int, copy: dict[str, Call], copied: int) -> Result:
     """Repetitions of a row's launches, each next to every copy."""
     call, size, moved = prepared(session, row, count)
+    call()  # the first call of a session also measures what the device's arithmetic is trusted with
     with recorded() as launches:
         result = call()
         session.finish()
