@@ -36,7 +36,7 @@ def _ways(op: str) -> Iterator[tuple[Container, dict[str, str]]]:
 
 
 def identify_container(
-    implementation: Implementation, layout: Layout, budget: Budget, op: str, recipe: str = ""
+    implementation: Implementation, layout: Layout, budget: Budget, op: str, named: str = ""
 ) -> PartFound | None:
     """The container of pack or to_bytes; None where it is not offered."""
     scheme, random = layout.scheme, np.random.default_rng(6)

@@ -37,7 +37,7 @@ def _scales(scale: ScaleType | None, shape: tuple[int, ...], random: np.random.G
 
 
 def identify_decode(
-    implementation: Implementation, layout: Layout, budget: Budget, op: str, recipe: str = ""
+    implementation: Implementation, layout: Layout, budget: Budget, op: str, named: str = ""
 ) -> PartFound | None:
     """The steps of decode; None where dequantize is not offered."""
     random = np.random.default_rng(5)
@@ -56,7 +56,7 @@ def identify_decode(
         codes = _codes(layout, count, random)
         scales = _scales(None if scheme.block is None else scheme.block.scale, (count,), random, ends=turn == 0)
         tensor = _scales(scheme.tensor, (1,), random, ends=False)
-        got = _ask(implementation, layout, budget, op, codes, scales, tensor, recipe)
+        got = _ask(implementation, layout, budget, op, codes, scales, tensor, named)
         if got is None:
             continue
         came.append(got)
@@ -75,7 +75,9 @@ def identify_decode(
         return (f"code {int(codes[place % layout.size]):02X}", *levels)
 
     predicted = np.stack([np.concatenate(row) for row in rows]).astype(np.int64)
-    return judge_single("dequantize", labels, predicted, np.concatenate(came).astype(np.int64), shown, 8, _domains(layout, asked))
+    return judge_single(
+        "dequantize", labels, predicted, np.concatenate(came).astype(np.int64), shown, 8, _domains(layout, asked)
+    )
 
 
 def _domains(layout: Layout, asked: list[tuple[Array, Array, int]]) -> dict[str, tuple[Array, str]]:
@@ -101,8 +103,14 @@ def _codes(layout: Layout, count: int, random: np.random.Generator) -> Array:
 
 
 def _ask(
-    implementation: Implementation, layout: Layout, budget: Budget, op: str, codes: Array, scales: Array, tensor: Array,
-    recipe: str,
+    implementation: Implementation,
+    layout: Layout,
+    budget: Budget,
+    op: str,
+    codes: Array,
+    scales: Array,
+    tensor: Array,
+    named: str,
 ) -> Array | None:
     scheme = layout.scheme
     tensors = {"codes": wire(layout.tensor(codes))}
@@ -114,7 +122,7 @@ def _ask(
         tensors["table"] = wire(np.asarray(scheme.table.entries).view(np.uint32), "f32")
     if not budget.take(len(codes)):
         return None
-    answer = send(implementation, Request(op, {"scheme": scheme.text, **under(recipe)}, tensors))
+    answer = send(implementation, Request(op, {"scheme": scheme.text, **under(named)}, tensors))
     if not isinstance(answer, Ok) or "y" not in answer.tensors or answer.tensors["y"].dtype != "f32":
         return None
     got = np.array(answer.tensors["y"].patterns, np.uint32)

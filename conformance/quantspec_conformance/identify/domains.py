@@ -48,7 +48,10 @@ def _spans(layout: Layout, bits: Array) -> list[tuple[Array, ScaleType]]:
         scale = scheme.tensor if scheme.block is None else scheme.block.scale
         return [] if scale is None else [(block / half, scale)]
     share = np.where(whole > 0, block / np.where(whole > 0, whole, 1), 0)
-    return [(whole / half / scheme.block.scale.block_top, scheme.tensor), (share * scheme.block.scale.block_top, scheme.block.scale)]
+    return [
+        (whole / half / scheme.block.scale.block_top, scheme.tensor),
+        (share * scheme.block.scale.block_top, scheme.block.scale),
+    ]
 
 
 def _nan(layout: Layout, bits: Array) -> Array:

@@ -36,7 +36,9 @@ def _domains(x: Array, scheme: Scheme) -> dict[str, tuple[Array, str]]:
     }
 
 
-def identify_encode(implementation: Implementation, layout: Layout, budget: Budget, op: str, recipe: str = "") -> PartFound | None:
+def identify_encode(
+    implementation: Implementation, layout: Layout, budget: Budget, op: str, named: str = ""
+) -> PartFound | None:
     """The codec of encode; None where it is not offered."""
     scheme = layout.scheme
     x = probe(layout)

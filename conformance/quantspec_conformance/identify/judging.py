@@ -38,7 +38,14 @@ __all__ = ["judge"]
 
 NEAREST = 3  #: sets of ways that disagree on the same questions
 GROUPED = 64
-_TITLES = {"tensor": "tensor scale", "block": "block scale", "single": "scale", "code": "codes", "NaN": "codes of NaN", "joint": "codes"}
+_TITLES = {
+    "tensor": "tensor scale",
+    "block": "block scale",
+    "single": "scale",
+    "code": "codes",
+    "NaN": "codes of NaN",
+    "joint": "codes",
+}
 
 
 def judge(search: Quantizing) -> Found:
@@ -70,7 +77,12 @@ def judge(search: Quantizing) -> Found:
 
 def _stored(scheme: Scheme) -> list[Scheme]:
     """The scheme in every store along the innermost axis: codes are asked for, and those do not depend on it."""
-    levels: dict[str, Any] = {"mode": scheme.mode, "tensor": scheme.tensor, "block": scheme.block, "table": scheme.table}
+    levels: dict[str, Any] = {
+        "mode": scheme.mode,
+        "tensor": scheme.tensor,
+        "block": scheme.block,
+        "table": scheme.table,
+    }
     kinds = [kind.name if not kind.packed else f"{kind.name}_0" for kind in STORES.values()]
     return [scheme, *(Scheme(scheme.value, kind, **levels) for kind in kinds)]
 
@@ -291,7 +303,7 @@ def _recipes(search: Quantizing) -> list[str]:
         if bool(search.asking.given) == recipe.given_only:
             alone = f"{recipe.name} {ALONE}"  # its block stage, for a block without a tensor's scale
             listed = (recipe.name,) if recipe.given_only else (recipe.name, alone)
-            names += [name for name in listed if _is_recipe(search, recipe, name)]
+            names += [name for name in listed if _is_recipe(search, recipe, name)][:1]
     return names
 
 

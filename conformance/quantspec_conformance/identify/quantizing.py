@@ -79,7 +79,9 @@ class Quantizing:
         self._sweep()
         self._join()
         self._search()
-        if self.stages[-1].name == "NaN" and self._based != self.stages[-2].alive:  # other pairs are left than looked at
+        if (
+            self.stages[-1].name == "NaN" and self._based != self.stages[-2].alive
+        ):  # other pairs are left than looked at
             self.stages.pop()
             self._nan()
             self._look()
