@@ -188,11 +188,8 @@ def power_by_logarithm(x: F32, kind: str, facts: Facts) -> F32:
     magnitude = to_bits(np.ascontiguousarray(looked)).reshape(looked.shape) & MAGNITUDE
     low, significand = _normal(np.minimum(magnitude, INF))
     from_low, from_high = significand - (1 << 23), (1 << 24) - significand
-    if kind == "logfloor":
-        wanted = low - facts.emax + (from_high <= _below(low + 1))
-    else:
-        wanted = low + (from_low > _above(low))
-    wanted = np.where(magnitude == INF, 127, wanted)
+    down, up = low - facts.emax + (from_high <= _below(low + 1)), low + (from_low > _above(low))
+    wanted = np.where(magnitude == INF, 127, down if kind == "logfloor" else up)
     power = np.asarray(np.where(magnitude == 0, -127, np.clip(wanted, -127, 127)), np.int32)
     number = scaled(np.ones(magnitude.shape, np.uint32), power)
     return to_float(np.where(magnitude > INF, QNAN, number))

@@ -31,7 +31,8 @@ def _magnitudes(bits: Array) -> Array:
 def _whole(layout: Layout, met: Array) -> Array:
     """A fact about elements as one about blocks: of the whole tensor, where that has a scale of its own."""
     axes = (1, 2) if layout.levels == 2 else (2,)
-    return np.broadcast_to(met.any(axis=axes, keepdims=True)[..., 0], met.shape[:2])
+    found = np.asarray(met.any(axis=axes, keepdims=True))[..., 0]
+    return np.broadcast_to(found, met.shape[:2])
 
 
 def _least(scale: ScaleType) -> float:

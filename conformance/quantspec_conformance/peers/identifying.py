@@ -117,7 +117,7 @@ def _short(peer: Peer, version: str, one: dict[str, Any]) -> dict[str, Any]:
     ]  # fmt: skip
     names = {name: one[name] for name in ("recipes", "codecs", "presets")}
     if not names["codecs"]:
-        ways = next((part["ways"] for part in one["parts"] if part["part"] == "encode"), [])
+        ways: list[dict[str, str]] = next((part["ways"] for part in one["parts"] if part["part"] == "encode"), [])
         names["codecs"] = sorted({name for way in ways for name in way.get("codec", "").split(" or ") if name})
     head = {"peer": peer.name, "version": version, "scheme": one["scheme"], "as": one["asked_as"]}
     return head | {"outcome": one["outcome"], **names, "parts": parts, "blocks": one["blocks"]}
