@@ -218,7 +218,11 @@ def _nan_codes(bits: Bits, value: "ValueFormat", codec: Codec) -> npt.NDArray[An
     if codec.nan.endswith("ones"):
         code = {"ones": 0, "positive-ones": value.largest_code, "negative-ones": value.largest_code | value.sign_bit}
         ones = np.uint32(value.mask >> 1)
-        signs: dict[str, Any] = {"ones": sign, "positive-ones": np.uint32(0), "negative-ones": np.uint32(value.sign_bit)}
+        signs: dict[str, Any] = {
+            "ones": sign,
+            "positive-ones": np.uint32(0),
+            "negative-ones": np.uint32(value.sign_bit),
+        }
         return np.broadcast_to(np.uint32(code[codec.nan]) if lacks else ones | signs[codec.nan], bits.shape)
     if codec.nan == "signed-max":
         return top | sign
