@@ -66,14 +66,26 @@ def _nan(codec: Codec, value: ValueFormat) -> tuple[int, int]:
     if value.is_integer:
         code = {"zero": 0, "lowest": value.lowest, "highest": value.highest}[codec.nan_integer]
         return code & 0xFF, SIGN_DROPPED
-    if codec.nan == "max":
-        return value.largest_code, SIGN_DROPPED
+    if codec.nan.endswith("ones"):
+        return _ones(codec, value)
+    if codec.nan in ("max", "signed-max"):
+        return value.largest_code, SIGN_KEPT if codec.nan == "signed-max" else SIGN_DROPPED
     if codec.nan == "positive":
         return value.largest_code if value.nan_code is None else value.nan_code, SIGN_DROPPED
     if value.nan_code is not None:
         return value.nan_code, SIGN_KEPT
+    if codec.nan == "negative-zero":
+        return value.sign_bit, SIGN_DROPPED
     signs = {"signed-zero": SIGN_KEPT, "inverted-zero": SIGN_INVERTED}
     return 0, signs.get(codec.nan, SIGN_DROPPED)
+
+
+def _ones(codec: Codec, value: ValueFormat) -> tuple[int, int]:
+    """A NaN whose field is all ones but for the sign; the largest number, or zero, where a format has no NaN. Rule POL-13."""
+    negative = value.sign_bit if codec.nan == "negative-ones" else 0
+    if value.nan_code is None:
+        return (0 if codec.nan == "ones" else value.largest_code | negative), SIGN_DROPPED
+    return (value.mask >> 1) | negative, SIGN_KEPT if codec.nan == "ones" else SIGN_DROPPED
 
 
 def _order_key(number: float) -> int:

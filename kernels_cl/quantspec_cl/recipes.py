@@ -15,6 +15,7 @@ import pyopencl as cl
 from quantspec import CANONICAL, CANONICAL_CODEC, RECIPES, Codec, Recipe, ScaleType, Scheme, UnsupportedError
 from quantspec.following import require_recipe
 from quantspec.recipes import require_canonical
+from quantspec.steps import LOGARITHMS
 
 from .blocks import block_amax, tensor_amax, volume_of
 from .choice import Fixed, Given, encoded, fitted, require_both, require_positive
@@ -68,6 +69,8 @@ CALLS = {
     "up": "stored({0},{type},1)",
     "rne": "stored({0},{type},0)",
     "narrow": "narrowed({0},{type})",
+    "logfloor": "power_by_logarithm({0},(int)(uint)facts[FACT_EMAX],0)",
+    "logceil": "power_by_logarithm(divide({0},(uint)facts[FACT_LARGEST]),0,1)",
     "pow2": "power_of_two({0},(uint)facts[FACT_LIMITS+{rule}],(int)(uint)facts[FACT_EMAX],{infinity})",
 }
 #: Name that a stage finds -> the kernel's.
@@ -126,9 +129,10 @@ def _expression(recipe: Recipe, stage: str) -> tuple[str, str]:
         words = {"type": "", "rule": "", "infinity": ""}
         if step.op in ("up", "rne", "narrow"):
             words["type"] = "formats+" + ("scale" if step.kind == "T" and stage in STAGES else _row(step.kind))
-        elif step.op == "pow2":
+        elif step.op == "pow2" and step.kind in POW2:
             words |= {"rule": str(POW2.index(step.kind)), "infinity": str(int(step.kind in INFINITY_IS_TOP))}
-        texts.append(f"t[{number}]=" + CALLS[step.op].format(*arguments, **words))
+        call = CALLS[step.kind if step.kind in LOGARITHMS else step.op]
+        texts.append(f"t[{number}]=" + call.format(*arguments, **words))
         over = f"saturates({arguments[0]},{words['type']},{int(step.op == 'up')})" if step.op in ("up", "rne") else "0u"
         names[step.name] = f"t[{number}]"
     if not texts:

@@ -23,7 +23,8 @@ __all__ = ["CANONICAL_CODEC", "CODECS", "Codec", "encode_by", "read_by", "requir
 
 ROUNDINGS = ("even", "away", "toward-zero", "half-up", "down", "thresholds")
 OVERFLOWS = ("saturate", "ieee")
-NANS = ("format", "positive", "max", "zero", "signed-zero", "inverted-zero")
+NANS = ("format", "positive", "max", "zero", "signed-zero", "inverted-zero", "negative-zero", "signed-max", "ones",
+        "positive-ones", "negative-ones")  # fmt: skip
 NAN_INTEGERS = ("zero", "lowest", "highest")
 ZERO_SIGNS = ("keep", "underflow", "drop")
 READS = ("keep", "drop")
@@ -214,6 +215,17 @@ def _nan_codes(bits: Bits, value: "ValueFormat", codec: Codec) -> npt.NDArray[An
     lacks = value.nan_code is None
     own = np.uint32(value.nan_code or 0)
     top = np.uint32(value.largest_code)
+    if codec.nan.endswith("ones"):
+        code = {"ones": 0, "positive-ones": value.largest_code, "negative-ones": value.largest_code | value.sign_bit}
+        ones = np.uint32(value.mask >> 1)
+        signs: dict[str, Any] = {
+            "ones": sign,
+            "positive-ones": np.uint32(0),
+            "negative-ones": np.uint32(value.sign_bit),
+        }
+        return np.broadcast_to(np.uint32(code[codec.nan]) if lacks else ones | signs[codec.nan], bits.shape)
+    if codec.nan == "signed-max":
+        return top | sign
     if codec.nan == "max":
         return np.full(bits.shape, top)
     if codec.nan == "zero" and lacks:
@@ -226,6 +238,7 @@ def _nan_codes(bits: Bits, value: "ValueFormat", codec: Codec) -> npt.NDArray[An
         "format": np.zeros(bits.shape, np.uint32),
         "signed-zero": sign,
         "inverted-zero": sign ^ np.uint32(value.sign_bit),
+        "negative-zero": np.full(bits.shape, np.uint32(value.sign_bit)),
     }[codec.nan]
 
 

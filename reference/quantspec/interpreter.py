@@ -29,11 +29,11 @@ from .rounding import (
 )
 from .scales import SCALES, ScaleType, round_nearest, round_up
 from .scales import decode_codes as decode_scale_codes
-from .steps import Assignment, Program
+from .steps import LOGARITHMS, Assignment, Program
 from .tracing import note, rule
 from .values import ValueFormat
 
-__all__ = ["Facts", "Ran", "condition", "power_of_two", "run"]
+__all__ = ["Facts", "Ran", "condition", "power_by_logarithm", "power_of_two", "run"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -78,6 +78,8 @@ def run(steps: Program, names: Mapping[str, F32], facts: Facts, scale: ScaleType
         saturated = np.zeros((), bool)
         if step.op in ("up", "rne"):
             known[step.name], saturated = _stored(step, arguments[0], scale)
+        elif step.op == "pow2" and step.kind in LOGARITHMS:
+            known[step.name] = power_by_logarithm(arguments[0], step.kind, facts)
         elif step.op == "pow2":
             known[step.name] = power_of_two(arguments[0], step.kind, facts)
         elif step.op == "narrow":
@@ -176,6 +178,44 @@ def power_of_two(x: F32, kind: str, facts: Facts) -> F32:
     power = np.asarray(np.where(magnitude == 0, -127, np.clip(wanted, -127, 127)), np.int32)
     number = scaled(np.ones(magnitude.shape, np.uint32), power)
     return to_float(np.where(magnitude > INF, QNAN, number))
+
+
+@rule("POL-20")
+def power_by_logarithm(x: F32, kind: str, facts: Facts) -> F32:
+    """The power of two of a logarithm in binary32, rounded down or up: a number of ue8m0. Rule POL-20."""
+    note("SCL-3")
+    looked = x if kind == "logfloor" else canonical(divide(x, facts.numbers()["max"]))
+    magnitude = to_bits(np.ascontiguousarray(looked)).reshape(looked.shape) & MAGNITUDE
+    low, significand = _normal(np.minimum(magnitude, INF))
+    from_low, from_high = significand - (1 << 23), (1 << 24) - significand
+    down, up = low - facts.emax + (from_high <= _below(low + 1)), low + (from_low > _above(low))
+    wanted = np.where(magnitude == INF, 127, down if kind == "logfloor" else up)
+    power = np.asarray(np.where(magnitude == 0, -127, np.clip(wanted, -127, 127)), np.int32)
+    number = scaled(np.ones(magnitude.shape, np.uint32), power)
+    return to_float(np.where(magnitude > INF, QNAN, number))
+
+
+#: floor(2^7 * ln 2): steps of 2^-24 below 2^n whose logarithm is nearer to n than half a step of binary32 from 128 to 255.
+_LOST = 88
+
+
+def _below(n: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How many steps of 2^(n-24) below 2^n have the logarithm n in binary32; below a power of two its steps are halves."""
+    size = np.abs(n)
+    width = _bits_of(size) - ((n > 0) & (size & (size - 1) == 0))
+    return np.where(width > 0, _LOST >> np.clip(8 - width, 0, 62), 0)
+
+
+def _above(n: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How many steps of 2^(n-23) above 2^n have the logarithm n in binary32."""
+    size = np.abs(n)
+    width = _bits_of(size) - ((n < 0) & (size & (size - 1) == 0))
+    return np.where(width > 0, _LOST >> np.clip(9 - width, 0, 62), 0)
+
+
+def _bits_of(size: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Bits of whole numbers from 0 to 256."""
+    return np.frexp(size.astype(np.float64))[1].astype(np.int64)
 
 
 def _normal(magnitude: Bits) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

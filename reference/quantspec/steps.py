@@ -18,6 +18,7 @@ from .tracing import rule
 __all__ = [
     "CONDITIONS",
     "FACTS",
+    "LOGARITHMS",
     "POW2",
     "STAGES",
     "Assignment",
@@ -25,8 +26,9 @@ __all__ = [
     "program",
 ]
 
-#: Rules that give a power of two, of which POL-7 says what each does.
-POW2 = ("floor", "ceil", "rceil", "even", "even1", "fit")
+#: Rules that give a power of two from the exact exponent (POL-7), and from a logarithm in binary32 (POL-20).
+LOGARITHMS = ("logfloor", "logceil")
+POW2 = ("floor", "ceil", "rceil", "even", "even1", "fit", *LOGARITHMS)
 #: Names of facts about the scheme that a step may take.
 FACTS = ("H", "max", "emax", "top")
 #: Stage -> the name of its result, and the names that it finds.

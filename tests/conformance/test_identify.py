@@ -21,12 +21,15 @@ from quantspec_conformance.cli import main
 from quantspec_conformance.identify import Found, identify
 from quantspec_conformance.identify.asking import ANSWERED, Asking, Budget, wire
 from quantspec_conformance.identify.axes import Way, element_ways, scale_ways
+from quantspec_conformance.identify.domains import DOMAINS, blocks_in
 from quantspec_conformance.identify.layout import Layout
 from quantspec_conformance.identify.pool import random_pool, scale_pool
 from quantspec_conformance.identify.predictions import ANY, Codes
 from quantspec_conformance.identify.quantizing import Quantizing
 from quantspec_conformance.identify.text import found_lines
 from quantspec_conformance.implementations.law import Law, rejection
+from quantspec_conformance.peers.identifying import Documented, documented, recorded, right
+from quantspec_conformance.peers.table import peers
 from quantspec_conformance.protocol.messages import Answer, Hello, Identity, Ok, Request, Unsupported
 
 T = TypeVar("T")
@@ -151,6 +154,7 @@ def test_a_policy_drawn_at_random_is_found(seed: int) -> None:
         assert any(wanted.items() <= label.items() for label in labels), (wanted, labels)
         if left.name != "code":  # those of NaN are what is left of codes
             _same_elsewhere(search, left.stage, left.alive)
+        assert not left.exempt
 
 
 def _named_rounding(scheme: Scheme, codec: Codec, labels: list[dict[str, str]]) -> str:
@@ -205,6 +209,18 @@ def one(implementation: Any, scheme: str, max_blocks: int = 2000) -> Found:
         ("ggml-q4_0", "q4f.packed_native_0.b32-f16"),
         ("mlx", "e2m1.packed_u32_0.b16-ue4m3.t-f32"),
         ("bnb-nf4", "q4f.packed_native_0.lut-nf4.b32-f32"),
+        ("gfloat-mx", "e5m2.native.b32-ue8m0"),
+        ("gguf-mxfp4", "e2m1.packed_native_0.b32-ue8m0"),
+        ("gguf-q4_0", "q4f.packed_native_0.b32-f16"),
+        ("torchao-rceil", "e5m2.native.b32-ue8m0"),
+        ("torchao-floor", "e5m2.native.b32-ue8m0"),
+        ("torchao-even", "e5m2.native.b32-ue8m0"),
+        ("torchao-ceil", "e5m2.native.b32-ue8m0"),
+        ("jax-mxfp8", "e4m3.native.b32-ue8m0"),
+        ("jax-nvfp4", "e2m1.native.b16-ue4m3"),
+        ("mlx-mxfp8", "e4m3.native.b32-ue8m0"),
+        ("mlx-nvfp4", "e2m1.native.b16-ue4m3"),
+        ("compressed-tensors-int", "q8f.native.b32-f32"),
     ],
 )
 def test_a_preset_is_found_by_its_name(preset: str, scheme: str) -> None:
@@ -297,6 +313,129 @@ def test_an_unknown_rounding_is_none_of_the_known() -> None:
     assert codes.counterexample is not None
     assert (codes.counterexample.expected, codes.counterexample.got) == ("05", "04")
     assert sum(bits != "00000000" for bits in codes.counterexample.x) <= 2
+
+
+# ---------------------------------------------------------------- except
+
+
+class Edged(Synthetic):
+    """A policy that is left in the blocks that meet a condition, which is told the elements of each."""
+
+    left: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+
+    def quantize(self, request: Request) -> dict[str, Any]:
+        made = super().quantize(request)
+        x = np.array(request.tensors["x"].array())
+        codes, scales = np.array(made["codes"].array()), np.array(made["scale_codes"].array())
+        with np.errstate(invalid="ignore"):
+            met = type(self).left(x.reshape(scales.shape[0], -1))
+        codes[met] ^= np.uint8(1)
+        scales[met] ^= np.uint8(2)
+        return {**made, "codes": wire(codes), "scale_codes": wire(scales)}
+
+
+class Wrapping(Edged):
+    """Tiny blocks have other scales, as where an exponent wraps."""
+
+    left = staticmethod(lambda rows: (np.abs(rows).max(axis=1) < 2.0**-124) & (rows != 0).any(axis=1))
+
+
+class Payload(Edged):
+    """Blocks with a NaN have other codes."""
+
+    left = staticmethod(lambda rows: np.isnan(rows).any(axis=1))
+
+
+class Ordinary(Edged):
+    """One block in eight of ordinary numbers has other codes: a fault that is no edge."""
+
+    left = staticmethod(
+        lambda rows: (rows.view(np.uint32).sum(axis=1, dtype=np.uint64) % 8 == 0) & (rows != 0).all(axis=1)
+    )
+
+
+class Everywhere(Edged):
+    """Blocks with a NaN, an infinity, zeros alone, tiny and huge ones are all others: too many domains to leave out."""
+
+    left = staticmethod(
+        lambda rows: ~np.isfinite(rows).all(axis=1) | (np.nan_to_num(np.abs(rows)).max(axis=1) < 2.0**-120)
+        | (np.nan_to_num(np.abs(rows)).max(axis=1) > 2.0**127)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("liar", "domain"), [(Wrapping, "tiny"), (Payload, "NaN")])
+def test_a_rule_that_is_left_at_an_edge_is_known_but_for_that_edge(liar: Callable[..., Synthetic], domain: str) -> None:
+    found = one(liar(RECIPES["ocp-mx"], CODECS["canonical"]), "e2m1.packed_native_0.b32-ue8m0")
+    assert (found.outcome, found.recipes) == ("identified, except", ["ocp-mx"]), list(found_lines(found))
+    assert "ocp-mx@1.0" in found.presets
+    exempt = [place for part in found.parts for place in part.exempt]
+    assert {place.domain for place in exempt} == {domain}
+    assert all(place.agrees < place.of and place.by is not None for place in exempt)
+    assert any("except" in line for line in found_lines(found))
+    assert found.blocks <= 2000
+
+
+@pytest.mark.parametrize("liar", [Ordinary, Everywhere])
+def test_a_rule_that_is_left_elsewhere_or_at_every_edge_is_none(liar: Callable[..., Synthetic]) -> None:
+    found = one(liar(RECIPES["ocp-mx"], CODECS["canonical"]), "e2m1.packed_native_0.b32-ue8m0")
+    assert found.outcome == "none of the known", list(found_lines(found))
+    assert found.presets == []
+
+
+def test_domains_hold_no_ordinary_number() -> None:
+    for scheme in map(Scheme.parse, SCHEMES):
+        layout = Layout(scheme)
+        x = (
+            np.random.default_rng(3)
+            .uniform(0.5, 1, (20, layout.blocks, layout.size))
+            .astype(np.float32)
+            .view(np.uint32)
+        )
+        for name in DOMAINS:
+            assert not blocks_in((name,), layout, x).any(), (scheme.text, name)
+
+
+class Named(Synthetic):
+    """It has two ways, and takes the name of the second."""
+
+    def handle(self, request: Request) -> Answer:
+        words = dict(request.words)
+        recipe = words.pop("recipe", "ocp-mx")
+        self.recipe = RECIPES[recipe]
+        return super().handle(replace(request, words=words))
+
+
+def test_one_of_several_ways_is_asked_for_by_its_name() -> None:
+    found = list(identify(Named(RECIPES["ocp-mx"], CODECS["canonical"]), ["e2m1.native.b32-ue8m0"], recipe="rceil"))
+    assert [(one.asked_as, one.recipes) for one in found] == [("rceil", ["rceil"])]
+    (unasked,) = identify(Named(RECIPES["rceil"], CODECS["canonical"]), ["e2m1.native.b32-ue8m0"])
+    assert unasked.recipes == ["ocp-mx"]
+
+
+# ---------------------------------------------------------------- the recorded peers
+
+
+@pytest.mark.parametrize("row", documented(), ids=lambda row: f"{row.peer}-{row.scheme}-{row.asked_as}")
+def test_what_was_found_of_a_peer_is_what_is_documented(row: Documented) -> None:
+    found = {(one["peer"], one["scheme"], one["as"]): one for one in recorded()["answers"]}
+    answer = found[row.peer, row.scheme, row.asked_as]
+    assert right(row, answer) == ""
+    assert answer["blocks"] <= 2000
+    for name, known in ((row.recipe, RECIPES), (row.codec, CODECS)):
+        assert not name or name in known
+    assert row.text.endswith(".")
+
+
+def test_every_peer_is_documented_and_a_wrong_answer_is_seen() -> None:
+    assert {row.peer for row in documented()} == {peer.name for peer in peers()}
+    assert {one["version"].split("+")[0] for one in recorded()["answers"] if one["peer"] == "torch"} == {"2.13.0"}
+    row = next(row for row in documented() if row.peer == "gguf")
+    answer = next(one for one in recorded()["answers"] if (one["peer"], one["scheme"]) == (row.peer, row.scheme))
+    assert right(row, {**answer, "recipes": ["ocp-mx"]}).startswith("recipes")
+    assert right(row, {**answer, "codecs": []}).startswith("codecs")
+    assert right(row, {**answer, "outcome": "none of the known"}).startswith("outcome")
+    part = {"part": "scale", "outcome": "identified, except", "except": [{"domain": "zeros"}]}
+    assert right(row, {**answer, "parts": [part]}) == "except zeros"
 
 
 # ---------------------------------------------------------------- liars

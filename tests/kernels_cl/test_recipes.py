@@ -307,7 +307,7 @@ def test_members_of_codecs_in_every_combination(session: qc.Session) -> None:
             [SPECIAL, neighbours(patterns(np.array([0.5, 1.5, 2.5, 6, 7, 448, 464, 57344, 61440], np.float32)))]
         )
     )
-    for number, nan in enumerate(("format", "positive", "max", "zero", "signed-zero", "inverted-zero")):
+    for number, nan in enumerate(qs.codecs.NANS):
         for rounding in ("even", "away", "toward-zero", "half-up", "down"):
             codec = qs.Codec(
                 "mine", rounding, ("saturate", "ieee")[number % 2], nan, ("keep", "underflow", "drop")[number % 3],
@@ -492,7 +492,23 @@ def nans(session: qc.Session) -> None:
     same_quantized(session.quantize(floats(SPECIAL), "e4m3.native.b32-ue8m0", recipe="ocp-mx"), expected, "ocp-mx")
 
 
-@pytest.mark.parametrize("check", [powers, signs, nans], ids=["powers", "signs", "nans"])
+def logarithms(session: qc.Session) -> None:
+    """Numbers next to every power of two, zeros, infinities and NaN, whose logarithm in binary32 may be a whole number."""
+    powers = (np.arange(1, 255, dtype=np.int64)[:, np.newaxis] << 23) + np.arange(-96, 97)
+    small = (1 << np.arange(23, dtype=np.int64))[:, np.newaxis] + np.arange(-3, 4)
+    bits = np.concatenate([powers.reshape(-1), small.reshape(-1), [0x7F7FFFFF, 0x7F800000, 0x7FC00000]])
+    x = floats(np.abs(bits).astype(np.uint32)).reshape(-1, 1)
+    for name, scheme in (
+        ("gfloat-mx", "e2m1.native.b1-ue8m0"),
+        ("torchao-rceil", "e4m3.native.b1-ue8m0"),
+        ("torchao-rceil", "e2m3.native.b1-ue8m0"),
+    ):
+        same_quantized(
+            session.quantize(x, scheme, recipe=name), qs.quantize(x, scheme, recipe=name), f"{name} {scheme}"
+        )
+
+
+@pytest.mark.parametrize("check", [powers, signs, nans, logarithms], ids=["powers", "signs", "nans", "logarithms"])
 def test_what_the_liars_are_asked(session: qc.Session, check: Callable[[qc.Session], None]) -> None:
     check(session)
 
@@ -515,6 +531,8 @@ FAULTS = (
     Fault("POL-12 down is toward zero", "-DROUNDS_DOWN(negative)=0", encodes),
     Fault("POL-13 no sign is inverted", "-DNAN_SIGN(rule,sign,bit)=(sign)", encodes),
     Fault("POL-7 a threshold is not reached", "-DEVEN_THRESHOLD(limit)=((limit)+1u)", powers),
+    Fault("POL-20 a logarithm is exact", "-DLOGARITHM_LOSES=0u", logarithms),
+    Fault("POL-20 a logarithm is coarser", "-DLOGARITHM_LOSES=96u", logarithms),
     Fault("POL-6 a sign is lost", "-DNARROWED_UP(x,number,f)=(number)", signs),
     Fault("POL-10 a NaN loses its sign", "-DQUOTIENT_NAN(x)=QNAN", nans),
     Fault("POL-8 runs of 16", "-DRUN=16u", means),

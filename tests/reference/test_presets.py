@@ -87,6 +87,22 @@ SCALES_OF_BLOCKS = [
     ("nvidia-mx", "e2m1", np.nan, 0),
     ("rceil", "e4m3", floats(0x04600001)[0], 1),
     ("nvidia-mx", "e4m3", floats(0x04600001)[0], 0),
+    ("gfloat-mx", "e2m1", floats(0x447FFFFB)[0], 127 + 8),
+    ("gfloat-mx", "e2m1", floats(0x447FFFFA)[0], 127 + 7),
+    ("gfloat-mx", "e2m1", np.inf, 0xFE),
+    ("gfloat-mx", "e2m1", np.nan, 0xFF),
+    ("gguf-mxfp4", "e2m1", np.nextafter(np.float32(1024), np.float32(0)), 127 + 8),
+    ("gguf-mxfp4", "e2m1", np.inf, 0),
+    ("torchao-rceil", "e4m3", floats(0x39E00001)[0], 0x6B),
+    ("torchao-rceil", "e4m3", floats(0x39E0000B)[0], 0x6C),
+    ("torchao-rceil", "e2m1", np.inf, 0xFE),
+    ("torchao-floor", "e4m3", np.inf, 0xF7),
+    ("torchao-even", "e2m1", 7.0, 0x80),
+    ("torchao-ceil", "e2m1", 4.1, 0x80),
+    ("jax-mxfp8", "e4m3", np.nan, 0),
+    ("jax-mxfp8", "e4m3", np.inf, 0xFF),
+    ("mlx-mxfp8", "e4m3", np.inf, 0x80),
+    ("mlx-mxfp8", "e4m3", 0.0, 0x7F),
 ]
 
 
@@ -296,6 +312,53 @@ def test_ggml_scales_and_codes() -> None:
     negative = by("ggml-q4_0", -x, "q4f.packed_native_0.b32-f16")
     assert negative.scale_codes is not None
     assert negative.scale_codes.tolist() == [0xC000], "the scale has the sign of the largest element, turned"
+
+
+#: preset, scheme, x, scale codes, codes: measured by running the peers.
+EDGES = [
+    ("torchao-rceil", "e4m3.native.b32-ue8m0", [0x04000000], [0], [0]),  # 2^-119 by nothing: B13
+    ("torchao-floor", "e4m3.native.b32-ue8m0", [0x04000000], [0], [0x70]),  # by 2^-126: B13
+    ("torchao-floor", "e4m3.native.b32-ue8m0", [0x7FC00000, 0xBF800000], [0xFF], [0x7F, 0x80]),
+    ("torchao-rceil", "e4m3.native.b32-ue8m0", [0xFFC00000, 0xBF800000], [0xFF], [0x7F, 0x7F]),
+    ("gfloat-mx", "e5m2.native.b32-ue8m0", [0x7FC00000, 0x3F800000], [0xFF], [0xFF, 0xFF]),
+    ("mlx-mxfp8", "e4m3.native.b32-ue8m0", [0x7FC00000, 0x3F800000], [0x80], [0x7E, 0x7E]),
+    ("mlx-nvfp4", "e2m1.native.b16-ue4m3", [0x7FC00000, 0x3F800000], [0x7E], [0, 0]),
+    ("jax-nvfp4", "e2m1.native.b16-ue4m3", [0x3DE3FFFF, 0x80000000], [0x0A], [0x07, 0x08]),
+    ("gguf-q4_0", "q4f.packed_native_0.b32-f16", [0xC1000000, 0x7F800000], [0xFC00], [0, 0xF8]),
+    ("compressed-tensors-int", "q8f.native.b32-f32", [0], [0x34000000], [0]),
+]
+
+
+@pytest.mark.parametrize(("preset", "scheme", "x", "scales", "expected"), EDGES)
+def test_edges_as_the_peers_have_them(
+    preset: str, scheme: str, x: list[int], scales: list[int], expected: list[int]
+) -> None:
+    block = np.zeros(16 if "b16" in scheme else 32, np.float32)
+    block[: len(x)] = floats(*x)
+    q = by(preset, block, scheme)
+    assert q.scale_codes is not None
+    assert (q.scale_codes.tolist(), q.codes.tolist()[: len(x)]) == (scales, expected)
+
+
+def test_the_logarithm_of_numbers_next_to_every_power_of_two() -> None:
+    """POL-20 against the logarithm itself: binary64's is exact enough where no number is nearer than 2^-30 to a tie."""
+    powers = np.arange(1, 255, dtype=np.int64) << 23
+    bits = (powers[:, np.newaxis] + np.arange(-100, 101)).reshape(-1)
+    a = floats(*bits[bits > 0].tolist())
+    x = np.zeros((len(a), 2), np.float32)
+    x[:, 1] = a
+    found = by("gfloat-mx", x, "e4m3.native.b2-ue8m0").scale_codes
+    wanted = np.floor(np.log2(a.astype(np.float64)).astype(np.float32)).astype(np.int64) - 8
+    assert found is not None
+    assert np.array_equal(found.reshape(-1), np.clip(wanted, -127, 127) + 127)
+    up = by("torchao-rceil", x, "e4m3.native.b2-ue8m0").scale_codes
+    with np.errstate(divide="ignore"):
+        ratio = np.log2((a / np.float32(448)).astype(np.float64)).astype(np.float32)
+    assert up is not None
+    assert np.array_equal(up.reshape(-1), np.clip(np.ceil(ratio), -127, 127).astype(np.int64) + 127)
+    plain = by("ocp-mx", x, "e4m3.native.b2-ue8m0").scale_codes
+    assert plain is not None
+    assert 1000 < int(np.count_nonzero(plain != found)) < 20000, "the floor rule is another"
 
 
 def test_onnx_and_bitnet_and_bitsandbytes() -> None:

@@ -167,6 +167,12 @@ STEP_CASES = [
     ("narrow[bf16](a)", [0x3F808000, 0x3F818000], [ONE, 0x3F820000]),
     ("pow2[floor](a)", [0x40E00000, ZERO, INF, NAN], [ONE, 0x00400000, 0x7E800000, NAN]),
     ("pow2[rceil](a)", [0x40E00000, 0x40C00000, INF], [TWO, ONE, 0x7F000000]),
+    (
+        "pow2[logfloor](a)",
+        [0x447FFFFB, 0x447FFFFA, ZERO, INF, NAN],
+        [0x43800000, 0x43000000, 0x00400000, 0x7F000000, NAN],
+    ),
+    ("pow2[logceil](a)", [0x40C00000, 0x40C00001, ZERO, INF, NAN], [ONE, TWO, 0x00400000, 0x7F000000, NAN]),
 ]
 
 

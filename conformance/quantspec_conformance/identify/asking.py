@@ -24,6 +24,7 @@ __all__ = [
     "Lacking",
     "one_nan",
     "send",
+    "under",
     "wire",
 ]
 
@@ -54,6 +55,11 @@ def send(implementation: Implementation, request: Request) -> Answer:
         return implementation.handle(request)
     except ImplementationError as error:
         return Failed(f"{error.status}: {error.message}")
+
+
+def under(recipe: str) -> dict[str, str]:
+    """The word that names a recipe, where one is named."""
+    return {"recipe": recipe} if recipe else {}
 
 
 def one_nan(codes: Array, scale: ScaleType) -> Array:
@@ -136,6 +142,7 @@ class Asking:
     even: bool = False  #: an even number of blocks at a time: an odd one has its last block twice
     largest: int = 0  #: elements of a tensor at most; 0: any
     answered: bool = False  #: anything at all
+    named: str = ""  #: the recipe that requests name; none: what it does unasked
     said: dict[str, int] = field(default_factory=dict)  #: why questions were refused, and how often
 
     def ask(self, bits: Array, scales: Array | None = None, tensor: Array | None = None) -> Answers:
@@ -154,7 +161,7 @@ class Asking:
             which = np.append(which, which[-1])
         if not len(which) or not self.budget.take(len(which) * self.layout.blocks):
             return
-        words = {"scheme": self.layout.scheme.text}
+        words = {"scheme": self.layout.scheme.text, **under(self.named)}
         x = self.layout.tensor(bits[which].reshape(-1, self.layout.size))
         tensors = {"x": wire(x, "f32")}
         if self.given and scales is not None and self.layout.scheme.block is not None:

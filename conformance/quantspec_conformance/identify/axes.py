@@ -15,7 +15,7 @@ from quantspec.values import encode_bits
 
 from .layout import Array
 
-__all__ = ["CodecWay", "Way", "codec_ways", "element_ways", "nan_ways", "scale_ways"]
+__all__ = ["ALONE", "CodecWay", "Way", "codec_ways", "element_ways", "nan_ways", "scale_ways"]
 
 #: Patterns on which codecs of one format can differ: ties and the like are between them, by the thousand.
 _PROBE = np.concatenate(
@@ -24,6 +24,7 @@ _PROBE = np.concatenate(
         np.array([0x7F800000, 0xFF800000, 0x80000000], np.uint32),
     ]
 )
+ALONE = "with g = 1"  #: after the name of a row with two levels: its block stage where there is no scale of the tensor
 _TIES = (np.arange(-260, 260, dtype=np.float32) / 4).view(np.uint32)
 
 
@@ -71,7 +72,7 @@ def scale_ways(stage: str, scheme: Scheme, facts: Facts) -> list[Way]:
     programs = _programs(stage)
     if stage == "single":  # what chooses a block's scale beside one of the tensor, where that is 1
         for program, rows in _programs("block").items():
-            programs.setdefault(program, [f"{name} with g = 1" for name in rows])
+            programs.setdefault(program, [f"{name} {ALONE}" for name in rows])
     for program, rows in programs.items():
         try:
             run(program, names, facts, scale)

@@ -15,6 +15,7 @@ __all__ = ["register"]
 @click.option(
     "--format", "formats", multiple=True, metavar="SCHEME", help="A scheme, such as e2m1.native.b32-ue8m0; repeatable."
 )
+@click.option("--recipe", default="", metavar="NAME", help="Name this recipe in the requests, for who has several.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--max-blocks", type=click.IntRange(16, 10**6), default=2000, show_default=True, help="Blocks asked a format."
@@ -22,7 +23,9 @@ __all__ = ["register"]
 @click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Seed of the questions.")
 @click.option("--timeout", type=click.FloatRange(0.01), default=10.0, show_default=True, help="Seconds a request.")
 @guarded
-def identify(address: str, formats: tuple[str, ...], as_json: bool, max_blocks: int, seed: int, timeout: float) -> None:
+def identify(
+    address: str, formats: tuple[str, ...], recipe: str, as_json: bool, max_blocks: int, seed: int, timeout: float
+) -> None:
     """Find which recipe, codec and container an implementation realises, by asking it; nothing has to be declared.
 
     Exit codes: 0 all that it offers is known, 1 something is none of the known, or answers change, or all is refused,
@@ -43,7 +46,7 @@ def identify(address: str, formats: tuple[str, ...], as_json: bool, max_blocks: 
         identity = implementation.hello(Hello())
         if not as_json:
             click.echo(printable(head_line(identity)))
-        for one in search(implementation, formats, max_blocks=max_blocks, seed=seed):
+        for one in search(implementation, formats, max_blocks=max_blocks, seed=seed, recipe=recipe):
             found.append(one)
             if not as_json:
                 click.echo()

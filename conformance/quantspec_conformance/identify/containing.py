@@ -35,7 +35,9 @@ def _ways(op: str) -> Iterator[tuple[Container, dict[str, str]]]:
         yield Container("found", order, bias, words, layout, stream, fields=fields), named
 
 
-def identify_container(implementation: Implementation, layout: Layout, budget: Budget, op: str) -> PartFound | None:
+def identify_container(
+    implementation: Implementation, layout: Layout, budget: Budget, op: str, named: str = ""
+) -> PartFound | None:
     """The container of pack or to_bytes; None where it is not offered."""
     scheme, random = layout.scheme, np.random.default_rng(6)
     if scheme.is_lookup or (scheme.block is not None and len(scheme.block.extents) > 1):

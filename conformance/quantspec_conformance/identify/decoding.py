@@ -11,7 +11,7 @@ from quantspec.steps import Program
 from quantspec.values import decode_codes
 
 from ..protocol.messages import Implementation, Ok, Request
-from .asking import Budget, send, wire
+from .asking import Budget, send, under, wire
 from .layout import Array, Layout
 from .predictions import effective
 from .single import judge_single
@@ -36,7 +36,9 @@ def _scales(scale: ScaleType | None, shape: tuple[int, ...], random: np.random.G
     return codes
 
 
-def identify_decode(implementation: Implementation, layout: Layout, budget: Budget, op: str) -> PartFound | None:
+def identify_decode(
+    implementation: Implementation, layout: Layout, budget: Budget, op: str, named: str = ""
+) -> PartFound | None:
     """The steps of decode; None where dequantize is not offered."""
     random = np.random.default_rng(5)
     scheme = layout.scheme
@@ -54,7 +56,7 @@ def identify_decode(implementation: Implementation, layout: Layout, budget: Budg
         codes = _codes(layout, count, random)
         scales = _scales(None if scheme.block is None else scheme.block.scale, (count,), random, ends=turn == 0)
         tensor = _scales(scheme.tensor, (1,), random, ends=False)
-        got = _ask(implementation, layout, budget, op, codes, scales, tensor)
+        got = _ask(implementation, layout, budget, op, codes, scales, tensor, named)
         if got is None:
             continue
         came.append(got)
@@ -73,7 +75,21 @@ def identify_decode(implementation: Implementation, layout: Layout, budget: Budg
         return (f"code {int(codes[place % layout.size]):02X}", *levels)
 
     predicted = np.stack([np.concatenate(row) for row in rows]).astype(np.int64)
-    return judge_single("dequantize", labels, predicted, np.concatenate(came).astype(np.int64), shown, 8)
+    return judge_single(
+        "dequantize", labels, predicted, np.concatenate(came).astype(np.int64), shown, 8, _domains(layout, asked)
+    )
+
+
+def _domains(layout: Layout, asked: list[tuple[Array, Array, int]]) -> dict[str, tuple[Array, str]]:
+    """Where the reading of a scale is known to leave the rules: its NaN code, and the one below all others."""
+    block = layout.scheme.block
+    if block is None:
+        return {}
+    codes = np.repeat(np.array([int(scale) for _, scale, _ in asked]), layout.size)
+    return {
+        "scale NaN": (codes == block.scale.nan_code, "the scale's NaN code"),
+        "scale least": (codes == 0, "the scale's code 0"),
+    }
 
 
 def _codes(layout: Layout, count: int, random: np.random.Generator) -> Array:
@@ -87,7 +103,14 @@ def _codes(layout: Layout, count: int, random: np.random.Generator) -> Array:
 
 
 def _ask(
-    implementation: Implementation, layout: Layout, budget: Budget, op: str, codes: Array, scales: Array, tensor: Array
+    implementation: Implementation,
+    layout: Layout,
+    budget: Budget,
+    op: str,
+    codes: Array,
+    scales: Array,
+    tensor: Array,
+    named: str,
 ) -> Array | None:
     scheme = layout.scheme
     tensors = {"codes": wire(layout.tensor(codes))}
@@ -99,7 +122,7 @@ def _ask(
         tensors["table"] = wire(np.asarray(scheme.table.entries).view(np.uint32), "f32")
     if not budget.take(len(codes)):
         return None
-    answer = send(implementation, Request(op, {"scheme": scheme.text}, tensors))
+    answer = send(implementation, Request(op, {"scheme": scheme.text, **under(named)}, tensors))
     if not isinstance(answer, Ok) or "y" not in answer.tensors or answer.tensors["y"].dtype != "f32":
         return None
     got = np.array(answer.tensors["y"].patterns, np.uint32)

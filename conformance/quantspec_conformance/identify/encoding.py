@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from quantspec import QuantspecError
+from quantspec import QuantspecError, Scheme
 from quantspec.codecs import CODECS
+from quantspec.following import facts_of
 from quantspec.values import encode_bits
 
 from ..protocol.messages import Implementation, Ok, Request
@@ -26,7 +27,18 @@ def probe(layout: Layout) -> Array:
     return np.concatenate([magnitude, magnitude | np.uint32(0x80000000)])
 
 
-def identify_encode(implementation: Implementation, layout: Layout, budget: Budget, op: str) -> PartFound | None:
+def _domains(x: Array, scheme: Scheme) -> dict[str, tuple[Array, str]]:
+    """Where codecs are known to leave their rules: NaN, and what is beyond the range."""
+    magnitude = np.ascontiguousarray(x & np.uint32(0x7FFFFFFF)).view(np.float32)
+    return {
+        "NaN": (np.isnan(magnitude), "NaN"),
+        "beyond": (magnitude > float(facts_of(scheme).largest), "numbers above the largest of the format, infinities"),
+    }
+
+
+def identify_encode(
+    implementation: Implementation, layout: Layout, budget: Budget, op: str, named: str = ""
+) -> PartFound | None:
     """The codec of encode; None where it is not offered."""
     scheme = layout.scheme
     x = probe(layout)
@@ -47,7 +59,8 @@ def identify_encode(implementation: Implementation, layout: Layout, budget: Budg
         for way in nan_ways(scheme, base.codec):
             labels.append(dict(base.ways) | dict(way.ways))
             predicted.append(encode_bits(x, scheme.value, scheme.table, way.codec).astype(np.int64))
-    part = judge_single("encode", labels, np.stack(predicted), got, lambda place: (f"{int(x[place]):08X}",))
+    shown = lambda place: (f"{int(x[place]):08X}",)  # noqa: E731
+    part = judge_single("encode", labels, np.stack(predicted), got, shown, domains=_domains(x, scheme))
     rows = []
     for name, codec in CODECS.items():
         try:

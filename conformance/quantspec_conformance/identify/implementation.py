@@ -6,22 +6,25 @@ from quantspec import Scheme
 
 from ..protocol.messages import Answer, Hello, Identity, Implementation, Request, Unsupported
 from ..suite.case import Case, features_of, lacking
-from .asking import Asking, Budget, Lacking, wire
+from .asking import Asking, Budget, Lacking, under, wire
 from .containing import identify_container
 from .decoding import identify_decode
 from .encoding import identify_encode
 from .judging import judge
 from .layout import Layout
 from .quantizing import Quantizing
-from .verdict import IDENTIFIED, LACKING, NONE, Found, PartFound
+from .verdict import EXCEPT, IDENTIFIED, LACKING, NONE, Found, PartFound
 
 __all__ = ["FORMATS", "identify"]
 
+#: Outcomes that a further part can make worse, in that order.
+WORSE = (LACKING, IDENTIFIED, EXCEPT, NONE)
 #: What is asked where no format is named: block formats of MX, NVFP4, ggml, integers of a tensor.
 FORMATS = (
     "e2m1.packed_native_0.b32-ue8m0", "e4m3.native.b32-ue8m0", "e5m2.native.b32-ue8m0", "e3m2.native.b32-ue8m0",
     "e2m3.native.b32-ue8m0", "e2m1.packed_native_0.b16-ue4m3.t-f32", "e2m1.packed_native_0.b16-ue4m3", "q8s.native.b32-f16",
     "q4f.packed_native_0.b32-f16", "q8f.native.b32-f32", "q4f.packed_native_0.b32-f32", "q8s.native.t-f32",
+    "q8f.native.t-f32",
     "q4f.packed_native_0.lut-nf4.b64-f32",
 )  # fmt: skip
 
@@ -32,11 +35,17 @@ def identify(
     *,
     max_blocks: int = 2000,
     seed: int = 0,
+    recipe: str = "",
 ) -> Iterator[Found]:
-    """What an implementation realises, a verdict a format, as they are found. ImplementationError where it says no hello."""
+    """What an implementation realises, a verdict a format, as they are found. ImplementationError where it says no hello.
+
+    `recipe`: a name that the requests give, where an implementation has more than one way; what it then does is found as ever.
+    """
     identity = implementation.hello(Hello())
     for scheme in map(Scheme.of, formats or FORMATS):
-        yield _format(implementation, identity, scheme if formats else _offered(identity, scheme), max_blocks, seed)
+        yield _format(
+            implementation, identity, scheme if formats else _offered(identity, scheme), max_blocks, seed, recipe
+        )
 
 
 def _offered(identity: Identity, scheme: Scheme) -> Scheme:
@@ -73,12 +82,14 @@ def _offers(identity: Identity, request: Request) -> bool:
     return not lacking(case, identity)
 
 
-def _format(implementation: Implementation, identity: Identity, scheme: Scheme, max_blocks: int, seed: int) -> Found:
+def _format(
+    implementation: Implementation, identity: Identity, scheme: Scheme, max_blocks: int, seed: int, recipe: str
+) -> Found:
     layout, budget = Layout(scheme), Budget(max_blocks)
     found = Found(scheme.text, LACKING)
     sample = wire(layout.tensor(Quantizing.sample(layout)), "f32")
-    if _offers(identity, Request("quantize", {"scheme": scheme.text}, {"x": sample})):
-        search = Quantizing(Asking(implementation, layout, budget, largest=identity.max_elements), seed)
+    if _offers(identity, Request("quantize", {"scheme": scheme.text, **under(recipe)}, {"x": sample})):
+        search = Quantizing(Asking(implementation, layout, budget, largest=identity.max_elements, named=recipe), seed)
         try:
             search.run()
             found = judge(search)
@@ -93,14 +104,13 @@ def _format(implementation: Implementation, identity: Identity, scheme: Scheme, 
     for op, ask in others.items():
         if identity.ops and op not in identity.ops:
             continue
-        part = ask(_Offered(implementation, identity), layout, budget, op)
+        part = ask(_Offered(implementation, identity), layout, budget, op, recipe)
         if part is not None:
             found.parts.append(part)
-            if found.outcome == LACKING:
-                found.outcome = IDENTIFIED
-            if part.outcome == NONE and found.outcome == IDENTIFIED:
-                found.outcome = NONE
+            if found.outcome in WORSE:
+                found.outcome = max(found.outcome, part.outcome, key=WORSE.index)
     if found.parts and found.parts[0].part in others:
         found.notes.append("quantize is not offered: nothing is known of recipes")
+    found.asked_as = recipe
     found.blocks, found.requests = budget.used, budget.requests
     return found

@@ -5,25 +5,47 @@ from typing import Any
 
 import numpy as np
 
-from quantspec import QuantspecError
+from quantspec import QuantspecError, Scheme
 from quantspec.codecs import CODECS, Codec
 from quantspec.presets import PRESETS
-from quantspec.recipes import RECIPES
+from quantspec.recipes import RECIPES, Recipe
+from quantspec.stores import STORES
 from quantspec.values import encode_bits
 
 from .asking import Lacking
+from .axes import ALONE
+from .domains import DOMAINS, blocks_in
 from .layout import Array
 from .narrowing import agreement
 from .predictions import ANY, NO_NUMBER, Codes, Scales
 from .quantizing import Quantizing, StageLeft
 from .smallest import Disagreement, smallest
-from .verdict import CHANGES, IDENTIFIED, NONE, SILENT, Counterexample, Found, Nearest, PartFound, Refuted
+from .verdict import (
+    CHANGES,
+    EXCEPT,
+    IDENTIFIED,
+    NONE,
+    SILENT,
+    Counterexample,
+    Exempt,
+    Found,
+    Nearest,
+    PartFound,
+    Refuted,
+)
 
 __all__ = ["judge"]
 
 NEAREST = 3  #: sets of ways that disagree on the same questions
 GROUPED = 64
-_TITLES = {"tensor": "tensor scale", "block": "block scale", "single": "scale", "code": "codes", "NaN": "codes of NaN"}
+_TITLES = {
+    "tensor": "tensor scale",
+    "block": "block scale",
+    "single": "scale",
+    "code": "codes",
+    "NaN": "codes of NaN",
+    "joint": "codes",
+}
 
 
 def judge(search: Quantizing) -> Found:
@@ -34,7 +56,7 @@ def judge(search: Quantizing) -> Found:
     if not search.silent:
         found.parts = [_part(search, left) for left in _told(search)]
         outcomes = [part.outcome for part in found.parts]
-        found.outcome = NONE if NONE in outcomes else IDENTIFIED
+        found.outcome = next(outcome for outcome in (NONE, EXCEPT, IDENTIFIED) if outcome in outcomes)
         if evidence.changed:
             found.outcome = CHANGES
             shown = _block(evidence.pool.bits[evidence.changed[0]])
@@ -43,13 +65,26 @@ def judge(search: Quantizing) -> Found:
             )
         found.recipes = _recipes(search)
         found.codecs = [name for name, codec in CODECS.items() if _is_codec(search, codec)]
-        presets = [one for one in PRESETS.values() if one.covers(search.layout.scheme)]
+        schemes = _stored(search.layout.scheme)
+        presets = [one for one in PRESETS.values() if any(one.covers(scheme) for scheme in schemes)]
         found.presets = [
             one.id for one in presets if one.recipe.name in found.recipes and one.codec.name in found.codecs
         ]
     found.path = [_step(search, place) for place in range(len(search.path))]
     found.blocks, found.requests = search.asking.budget.used, search.asking.budget.requests
     return found
+
+
+def _stored(scheme: Scheme) -> list[Scheme]:
+    """The scheme in every store along the innermost axis: codes are asked for, and those do not depend on it."""
+    levels: dict[str, Any] = {
+        "mode": scheme.mode,
+        "tensor": scheme.tensor,
+        "block": scheme.block,
+        "table": scheme.table,
+    }
+    kinds = [kind.name if not kind.packed else f"{kind.name}_0" for kind in STORES.values()]
+    return [scheme, *(Scheme(scheme.value, kind, **levels) for kind in kinds)]
 
 
 def _told(search: Quantizing) -> list[StageLeft]:
@@ -91,11 +126,14 @@ def _part(search: Quantizing, left: StageLeft) -> PartFound:
     which = search.evidence.answered
     part.tried = len(which)
     if left.alive:
-        part.outcome = IDENTIFIED
+        part.outcome = EXCEPT if left.exempt else IDENTIFIED
+        part.exempt = [_exempt(search, left, name) for name in left.exempt]
         part.ways = [dict(left.stage.label(index)) for index in left.alive]
         part.refuted = _refutations(search, left)
         return part
     agrees = agreement(left.stage, range(left.count), search.evidence, which)
+    if left.name == "NaN" and _code(search).alive and not _code(search).exempt:
+        return _but_nan(search, left, part, agrees)
     order = np.argsort(-agrees.sum(axis=1), kind="stable")
     families = np.array(search.evidence.pool.families)[which]
     groups: dict[bytes, list[int]] = {}
@@ -112,6 +150,32 @@ def _part(search: Quantizing, left: StageLeft) -> PartFound:
         part.nearest.append(Nearest(ways, int(agreed.sum()), len(which), counts))
     part.counterexample = _counterexample(search, left, int(order[0]), which[~agrees[order[0]]])
     return part
+
+
+def _code(search: Quantizing) -> StageLeft:
+    return next(left for left in search.stages if left.name in ("code", "joint"))
+
+
+def _but_nan(search: Quantizing, left: StageLeft, part: PartFound, agrees: Array) -> PartFound:
+    """Codes of numbers are known, those of NaN quotients follow no rule: the nearest of them, and where it fails."""
+    best = int(np.argmax(agrees.sum(axis=1)))
+    wrong = search.evidence.answered[~agrees[best]]
+    by = _counterexample(search, left, best, wrong)
+    part.outcome, part.ways = EXCEPT, [dict(left.stage.label(best))]
+    part.exempt = [Exempt("NaN quotient", "whatever quotient is a NaN", int(agrees[best].sum()), len(agrees[best]), by)]
+    return part
+
+
+def _exempt(search: Quantizing, left: StageLeft, domain: str) -> Exempt:
+    """How the best of the ways that are left fares inside one domain, the others left out."""
+    evidence = search.evidence
+    which = evidence.answered
+    which = which[blocks_in((domain,), search.layout, evidence.pool.bits[which]).any(axis=1)]
+    others = tuple(name for name in left.exempt if name != domain)
+    agrees = agreement(left.stage, left.alive, evidence, which, others)
+    best = int(np.argmax(agrees.sum(axis=1)))
+    by = _counterexample(search, left, left.alive[best], which[~agrees[best]]) if not agrees[best].all() else None
+    return Exempt(domain, DOMAINS[domain][1], int(agrees[best].sum()), len(which), by)
 
 
 def _weight(bits: Array) -> Array:
@@ -218,7 +282,7 @@ def _refuted(search: Quantizing, left: StageLeft, alive: Sequence[int], only: st
     numbers = _weight(search.evidence.pool.bits[which])
     found = []
     indices = list(chosen.values())
-    agrees = agreement(left.stage, indices, search.evidence, which)
+    agrees = agreement(left.stage, indices, search.evidence, which, left.exempt)
     for ((axis, way), index), row in zip(chosen.items(), agrees, strict=True):
         wrong = np.flatnonzero(~row)
         if len(wrong):
@@ -236,32 +300,38 @@ def _recipes(search: Quantizing) -> list[str]:
     """Rows whose every stage is among those that are left, under the row's own kind of amax."""
     names = []
     for recipe in RECIPES.values():
-        if bool(search.asking.given) != recipe.given_only:
-            continue
-        good = True
-        for left in search.stages:
-            if isinstance(left.stage, Scales):
-                stage = left.stage
-                good &= any(
-                    recipe.name in stage.ways[index].rows and stage.ways[index].amax == recipe.amax
-                    for index in left.alive
-                )
-        good &= any(recipe.name in way.rows and way.amax in ("", recipe.amax) for way, _ in _pairs(search))
-        if good:
-            names.append(recipe.name)
+        if bool(search.asking.given) == recipe.given_only:
+            alone = f"{recipe.name} {ALONE}"  # its block stage, for a block without a tensor's scale
+            listed = (recipe.name,) if recipe.given_only else (recipe.name, alone)
+            names += [name for name in listed if _is_recipe(search, recipe, name)][:1]
     return names
+
+
+def _is_recipe(search: Quantizing, recipe: Recipe, name: str) -> bool:
+    """True where each stage has a way that is left under this name of a row."""
+    for left in search.stages:
+        if isinstance(left.stage, Scales):
+            ways = [left.stage.ways[index] for index in left.alive]
+            if not any(name in way.rows and way.amax == recipe.amax for way in ways):
+                return False
+    pairs = _pairs(search)
+    return any(recipe.name in way.rows and way.amax in ("", recipe.amax) for way, _ in pairs)
 
 
 def _pairs(search: Quantizing) -> list[tuple[Any, Any]]:
     last = search.stages[-1]
-    known = all(left.alive for left in search.stages if isinstance(left.stage, Codes))
+    if last.name == "NaN" and not last.alive and not _code(search).exempt:
+        last = _code(search)
+    known = isinstance(last.stage, Codes) and (last.name != "NaN" or _code(search).alive)
     return [last.stage.pairs[index] for index in last.alive] if known and isinstance(last.stage, Codes) else []
 
 
 def _is_codec(search: Quantizing, codec: Codec) -> bool:
     """True for a row that gives the codes of one of those that are left to everything."""
     scheme = search.layout.scheme
+    nan = bool(search.stages[-1].alive)  # a rule for NaN that is not known is none that a row must have
     probe = np.concatenate([np.arange(0, 2**32, 2**17, dtype=np.uint64).astype(np.uint32), _QUARTERS, _EDGES])
+    probe = probe if nan else probe[(probe & 0x7FFFFFFF) <= 0x7F800000]
     try:
         own = encode_bits(probe, scheme.value, scheme.table, codec)
         return any(

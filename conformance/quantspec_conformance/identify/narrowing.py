@@ -7,11 +7,12 @@ from typing import Protocol
 import numpy as np
 
 from .asking import ANSWERED
+from .domains import DOMAINS, blocks_in, subsets
 from .evidence import Evidence
 from .layout import Array
 from .predictions import ANY, Measured
 
-__all__ = ["Stage", "Step", "agreement", "keep", "narrow", "splits"]
+__all__ = ["Stage", "Step", "agreement", "excepted", "exempted", "keep", "narrow", "places", "splits"]
 
 _REFUSALS = 12  #: questions of a path that may be refused before it is given up
 _STEPS = 60
@@ -44,20 +45,62 @@ class Step:
     after: int
 
 
-def agreement(stage: Stage, alive: Sequence[int], evidence: Evidence, which: Array) -> Array:
-    """Which ways agree with which answered questions: (ways, questions)."""
+def agreement(
+    stage: Stage, alive: Sequence[int], evidence: Evidence, which: Array, exempt: tuple[str, ...] = ()
+) -> Array:
+    """Which ways agree with which answered questions, but for the places of exempt domains: (ways, questions)."""
     if not len(which) or not alive:
         return np.ones((len(alive), len(which)), bool)
+    agrees = places(stage, alive, evidence, which)
+    if exempt:
+        agrees |= exempted(agrees.shape[-1], exempt, evidence, which)
+    return np.asarray(agrees.all(axis=-1))
+
+
+def places(stage: Stage, alive: Sequence[int], evidence: Evidence, which: Array) -> Array:
+    """Which ways agree with which places of answers: (ways, questions, width)."""
     answers = evidence.answers.at(which)
     predicted = stage.predict(alive, evidence.measured.take(which), answers.tensor, answers.scales)
     observed = stage.observed(answers.tensor, answers.scales, answers.codes)
-    return np.asarray(((predicted == observed) | (predicted == ANY)).all(axis=-1))
+    return np.asarray((predicted == observed) | (predicted == ANY))
 
 
-def keep(stage: Stage, alive: Sequence[int], evidence: Evidence, which: Array) -> list[int]:
+def exempted(width: int, names: tuple[str, ...], evidence: Evidence, which: Array) -> Array:
+    """Places of answers that lie in blocks of a domain, (questions, width); one place for all blocks is in it with any."""
+    found = blocks_in(names, evidence.layout, evidence.pool.bits[which])
+    if width < found.shape[1]:
+        return np.asarray(found.any(axis=1, keepdims=True))
+    return np.repeat(found, width // found.shape[1], axis=1)
+
+
+def keep(
+    stage: Stage, alive: Sequence[int], evidence: Evidence, which: Array, exempt: tuple[str, ...] = ()
+) -> list[int]:
     """The ways that agree with every answer."""
-    agrees = agreement(stage, alive, evidence, which)
+    agrees = agreement(stage, alive, evidence, which, exempt)
     return [index for index, row in zip(alive, agrees, strict=True) if row.all()]
+
+
+def excepted(stage: Stage, count: int, evidence: Evidence, which: Array) -> tuple[list[int], tuple[str, ...]]:
+    """The ways that agree everywhere outside the fewest domains, and those; none where that takes more than MOST.
+
+    Of as many domains those with the fewest places. Where more than half of the questions lie wholly inside, nothing was found.
+    """
+    every = tuple(DOMAINS)
+    alive = keep(stage, range(count), evidence, which, every)
+    if not alive or not len(which):
+        return [], ()
+    agrees = places(stage, alive, evidence, which)
+    best: tuple[tuple[int, int], list[int], tuple[str, ...]] | None = None
+    for names in subsets(every):
+        if best is not None and len(names) > best[0][0]:
+            break
+        outside = exempted(agrees.shape[-1], names, evidence, which)
+        good = np.flatnonzero((agrees | outside).all(axis=(1, 2)))
+        weight = (len(names), int(outside.sum()))
+        if len(good) and 2 * int(outside.all(axis=1).sum()) <= len(which) and (best is None or weight < best[0]):
+            best = (weight, [alive[index] for index in good], names)
+    return ([], ()) if best is None else best[1:]
 
 
 def splits(stage: Stage, alive: Sequence[int], at: Measured, tensor: Array, scales: Array) -> Array:

@@ -162,11 +162,14 @@ def _spread(numbers: Array, shape: tuple[int, ...]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """The stage that makes codes: every way to form a quotient under every codec. `nan`: NaN quotients alone, or all others."""
+    """The stage that makes codes: every way to form a quotient under every codec.
+
+    `nan`: NaN quotients alone, all others, or None: all of them.
+    """
 
     layout: Layout
     pairs: Sequence[tuple[Way, CodecWay]]
-    nan: bool
+    nan: bool | None
 
     def predict(self, which: Sequence[int], at: Measured, tensor: Array, scales: Array) -> Array:
         """Codes of shape (pairs, count, blocks * size); ANY where nothing is predicted."""
@@ -180,7 +183,7 @@ class Codes:
         for way, places in grouped.items():
             q = quotients(self.layout, way, at, found).reshape(count, -1)
             unique, inverse = np.unique(q, return_inverse=True)
-            silent = is_nan(unique) != self.nan
+            silent = np.zeros(unique.shape, bool) if self.nan is None else is_nan(unique) != self.nan
             for place in places:
                 codec: Codec = self.pairs[which[place]][1].codec
                 try:

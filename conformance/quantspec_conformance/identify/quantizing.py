@@ -12,9 +12,10 @@ from quantspec.scales import ScaleType
 
 from .asking import ANSWERED, GIVEN, Asking, Lacking
 from .axes import CodecWay, Way, codec_ways, element_ways, nan_ways, scale_ways
+from .domains import DOMAINS
 from .evidence import Evidence
 from .layout import Array, Layout
-from .narrowing import Step, agreement, keep, narrow, splits
+from .narrowing import Step, agreement, excepted, keep, narrow, splits
 from .pool import Pool, element_pool, full, random_pool, scale_pool
 from .predictions import NO_NUMBER, Codes, Measured, Scales, effective, quotients
 
@@ -35,6 +36,7 @@ class StageLeft:
     stage: "Scales | Codes"
     alive: list[int]
     count: int  #: ways that it began with
+    exempt: tuple[str, ...] = ()  #: domains in which they need not agree, because no way agrees everywhere
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class Quantizing:
     path: list[Step] = field(default_factory=list)
     stages: list[StageLeft] = field(default_factory=list)
     evidence: Evidence = field(init=False)
+    _based: list[int] = field(default_factory=list)  #: the pairs of codes whose rule for NaN was looked for
 
     @property
     def layout(self) -> Layout:
@@ -74,10 +77,15 @@ class Quantizing:
         self._narrow("code", Codes(layout, pairs, nan=False))
         self._nan()
         self._sweep()
+        self._join()
         self._search()
-        if self.stages[-1].name == "NaN" and len(self.stages[-2].alive) == 0:
+        if (
+            self.stages[-1].name == "NaN" and self._based != self.stages[-2].alive
+        ):  # other pairs are left than looked at
             self.stages.pop()
             self._nan()
+            self._look()
+            self._join()
 
     # ------------------------------------------------------------ scales
 
@@ -142,6 +150,7 @@ class Quantizing:
         left = self.stages[-1]
         if not left.alive:
             self._sweep(2)
+            self._except(left)
         self.evidence.beliefs[stage.stage] = (stage, self._best(left))
 
     def _best(self, left: StageLeft) -> int:
@@ -169,11 +178,31 @@ class Quantizing:
         if not isinstance(left.stage, Codes):
             raise AssertionError("codes come before NaN")
         chosen = left.alive or [self._best(left)]
+        self._based = list(left.alive)
         pairs: list[tuple[Way, CodecWay]] = []
         for way, codec in (left.stage.pairs[index] for index in chosen):
             for nan in nan_ways(self.layout.scheme, codec.codec):
                 pairs.append((way, CodecWay(nan.codec, (*codec.ways, *nan.ways))))
         self._narrow("NaN", Codes(self.layout, pairs, nan=True))
+
+    def _join(self) -> None:
+        """One stage of all codes in the place of those of numbers and of NaN, where only together they agree but for domains."""
+        nan, code = self.stages[-1], self.stages[-2]
+        stage = code.stage
+        if nan.name != "NaN" or not isinstance(stage, Codes):
+            return
+        if all(left.alive and not left.exempt for left in (code, nan)):
+            return
+        chosen = keep(stage, range(code.count), self.evidence, self.evidence.answered, tuple(DOMAINS))
+        pairs = [
+            (way, CodecWay(one.codec, (*codec.ways, *one.ways)))
+            for way, codec in (stage.pairs[index] for index in chosen)
+            for one in nan_ways(self.layout.scheme, codec.codec)
+        ]
+        whole = StageLeft("joint", Codes(self.layout, pairs, nan=None), [], len(pairs))
+        self._except(whole)
+        if whole.alive:
+            self.stages[-2:] = [whole]
 
     def _add_ties(self, count: int, seed: int) -> Array:
         """Further questions about codes: blocks of ties under the scales that are believed."""
@@ -263,7 +292,15 @@ class Quantizing:
 
     def _look(self) -> None:
         for left in self.stages:
-            left.alive = keep(left.stage, left.alive, self.evidence, self.evidence.answered)
+            which = self.evidence.answered
+            if not left.exempt:
+                left.alive = keep(left.stage, left.alive, self.evidence, which)
+            if not left.alive or left.exempt:
+                self._except(left)
+
+    def _except(self, left: StageLeft) -> None:
+        """The ways that agree everywhere but in a few domains, where none agrees everywhere."""
+        left.alive, left.exempt = excepted(left.stage, left.count, self.evidence, self.evidence.answered)
 
     def _search(self) -> None:
         """Draw further questions for ways that are still alike."""

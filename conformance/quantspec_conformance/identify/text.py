@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ..protocol.messages import Identity
-from .verdict import IDENTIFIED, LACKING, Counterexample, Found, PartFound, by_axis
+from .verdict import EXCEPT, IDENTIFIED, LACKING, Counterexample, Found, PartFound, by_axis
 
 __all__ = ["found_lines", "head_line", "last_line"]
 
@@ -46,7 +46,7 @@ def _differs(one: Counterexample) -> str:
 
 def found_lines(found: Found, *, refuted: bool = True) -> Iterator[str]:
     """One format."""
-    yield f"{found.scheme}  {found.outcome}"
+    yield f"{found.scheme}  {found.outcome}{f' (asked as {found.asked_as})' if found.asked_as else ''}"
     if found.outcome == LACKING:
         yield from (f"  {note}" for note in found.notes)
         return
@@ -79,8 +79,12 @@ def _short(text: str) -> str:
 
 
 def _part_lines(part: PartFound) -> Iterator[str]:
-    if part.outcome == IDENTIFIED:
+    if part.outcome in (IDENTIFIED, EXCEPT):
         yield f"  {part.part:<13} {_ways(part.axes)}"
+        for place in part.exempt:
+            yield f"    except      {place.domain} ({place.what}): agrees in {place.agrees} of {place.of}"
+            if place.by is not None:
+                yield f"      smallest  {_differs(place.by)}"
         return
     yield f"  {part.part:<13} {part.outcome}"
     for one in part.nearest:

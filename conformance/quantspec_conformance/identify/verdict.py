@@ -3,10 +3,11 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Counterexample", "Found", "Nearest", "PartFound", "Refuted", "by_axis", "outcome_code"]
+__all__ = ["Counterexample", "Exempt", "Found", "Nearest", "PartFound", "Refuted", "by_axis", "outcome_code"]
 
-IDENTIFIED, NONE, CHANGES, SILENT, LACKING = (
+IDENTIFIED, EXCEPT, NONE, CHANGES, SILENT, LACKING = (
     "identified",
+    "identified, except",
     "none of the known",
     "answers change",
     "refuses",
@@ -54,6 +55,17 @@ class Nearest:
     families: dict[str, tuple[int, int]]  #: family -> agreements, questions; those with a disagreement
 
 
+@dataclass(frozen=True, slots=True)
+class Exempt:
+    """A domain in which ways that agree everywhere else do not: agreements there, questions, the smallest that differs."""
+
+    domain: str
+    what: str
+    agrees: int
+    of: int
+    by: Counterexample | None
+
+
 @dataclass(slots=True)
 class PartFound:
     """One part: a stage of quantize, the codec of encode, the expression of dequantize, the container."""
@@ -64,6 +76,7 @@ class PartFound:
     refuted: list[Refuted] = field(default_factory=list)
     nearest: list[Nearest] = field(default_factory=list)
     counterexample: Counterexample | None = None
+    exempt: list[Exempt] = field(default_factory=list)  #: where the ways that are left do not agree
     tried: int = 0
 
     @property
@@ -86,6 +99,7 @@ class Found:
     blocks: int = 0
     requests: int = 0
     given: bool = False  #: scales were given: it chooses none
+    asked_as: str = ""  #: the recipe that the requests name
     refusals: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

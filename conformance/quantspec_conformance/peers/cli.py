@@ -68,6 +68,17 @@ def expect(only: tuple[str, ...], out: Path) -> None:
     sys.exit(expect_command(only, out))
 
 
+@group.command()
+@ONLY
+@RESULTS
+@guarded
+def identify(only: tuple[str, ...], out: Path) -> None:
+    """Identify the peers that are installed: what is found beside what is documented; writes identify.json."""
+    from .identifying import identify_command
+
+    sys.exit(identify_command(only, out))
+
+
 def register(main: click.Group) -> None:
     """Add the group to the command."""
     main.add_command(group)

@@ -23,7 +23,7 @@ from .stacks import Stack, linked_source, stacks
 __all__ = ["pages"]
 
 #: Rule of an operation that has one of its own; the others are POL-6.
-STEP_RULES = {"pow2": "POL-7", "up": "POL-6, SCL-15", "rne": "POL-6, SCL-16"}
+STEP_RULES = {"pow2": "POL-7, POL-20", "up": "POL-6, SCL-15", "rne": "POL-6, SCL-16"}
 #: Member -> what it settles, and the rule.
 CODEC_MEMBERS = {
     "rounding": ("rounding", "POL-12"), "overflow": ("overflow", "POL-13"), "nan": ("NaN", "POL-13"),

@@ -12,6 +12,9 @@
 #ifndef QUOTIENT_NAN /* a NaN quotient takes the sign of x. POL-10 */
 #define QUOTIENT_NAN(x) (QNAN | ((x) & SIGN))
 #endif
+#ifndef LOGARITHM_LOSES /* the steps of a significand that a logarithm in binary32 cannot tell from a power of two. POL-20 */
+#define LOGARITHM_LOSES 88u
+#endif
 enum { FACT_HALF, FACT_LARGEST, FACT_EXPONENT, FACT_TOP, FACT_EMAX, FACT_LIMITS }; /* of the scheme; limits: one a rule of POL-7 */
 enum { IS_ZERO, IS_NAN, IS_FINITE, IS_ABOVE };
 
@@ -63,4 +66,23 @@ static uint power_of_two(uint x, uint limit, int emax, int top_for_infinity) {
     int wanted = n.e + 23 - emax + (int)(n.m >= EVEN_THRESHOLD(limit));
     if (top_for_infinity && magnitude == INF) wanted = 127;
     return compose(1u, max(min(wanted, 127), -127));
+}
+
+/* Steps next to 2^n, below it or above it by half as much, whose logarithm in binary32 is n: the steps of binary32 next to n are
+   halves on the side of 0 where n is a power of two. POL-20 */
+static uint steps_lost(int n, int above) {
+    uint size = (uint)(n < 0 ? -n : n), toward_zero = (uint)((n < 0) == above);
+    uint width = 32u - clz(size), halves = toward_zero && size && !(size & (size - 1u));
+    return width > halves ? (uint)LOGARITHM_LOSES >> (8u + (uint)above - (width - halves)) : 0u;
+}
+
+/* The power of two of a logarithm in binary32: rounded down, less emax; or up. POL-20 */
+static uint power_by_logarithm(uint x, int emax, int up) {
+    uint magnitude = x & MAGNITUDE;
+    if (magnitude > INF) return QNAN;
+    if (magnitude == 0) return compose(1u, -127);
+    if (magnitude == INF) return compose(1u, 127);
+    Number n = number(magnitude);
+    int low = n.e + 23, grows = up ? (n.m & FRACTION) > steps_lost(low, 1) : (IMPLICIT << 1) - n.m <= steps_lost(low + 1, 0);
+    return compose(1u, max(min(low - emax + grows, 127), -127));
 }
