@@ -117,7 +117,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", help="as quantspec_cl.open_device takes it")
     parser.add_argument("--largest", type=elements_of, default="2^28", help="the most elements (default 2^28)")
-    parser.add_argument("--blocks-at", type=elements_of, default="2^24", help="elements of the block sizes (default 2^24)")
+    parser.add_argument(
+        "--blocks-at", type=elements_of, default="2^24", help="elements of the block sizes (default 2^24)"
+    )
     parser.add_argument("--only", default="", help="points whose kind, scheme or direction contains this")
     parser.add_argument("--path", default="auto", choices=("fast", "auto", "generic"))
     parser.add_argument("--repeats", type=int, default=7)

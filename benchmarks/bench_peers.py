@@ -55,6 +55,11 @@ class Result:
     times_verb: float = 0.0  #: peer over verb
 
     @property
+    def told(self) -> dict[str, Any]:
+        """Its row of the file: without numbers where there are none."""
+        return {name: each for name, each in asdict(self).items() if not (self.reason and isinstance(each, float))}
+
+    @property
     def key(self) -> tuple[str, str, str, str]:
         """What makes it one cell."""
         return self.format, self.direction, self.peer, self.note
@@ -88,7 +93,9 @@ def measure(ours: Subject, worker: Worker, copy: Sequence[Any], copied: int, rep
     }
 
 
-def timed_cell(cell: tuple[Format, str, PeerRow], peer: Peer, ours: Subject, copy: Sequence[Any], repeats: int) -> Result:
+def timed_cell(
+    cell: tuple[Format, str, PeerRow], peer: Peer, ours: Subject, copy: Sequence[Any], repeats: int
+) -> Result:
     """One row of the table in one direction, with the worker of its peer."""
     form, direction, row = cell
     known = (form.name, form.scheme, direction, row.peer)
@@ -122,7 +129,16 @@ def line(result: Result) -> tuple[str, ...]:
 def report(results: Sequence[Result], title: str) -> None:
     """The table."""
     table = Table(title=title, title_justify="left")
-    for heading in ("format", "peer", "ours ms", "peer ms", "of copy", "x peer", "x (verb)", "why not, or what it leaves out"):
+    for heading in (
+        "format",
+        "peer",
+        "ours ms",
+        "peer ms",
+        "of copy",
+        "x peer",
+        "x (verb)",
+        "why not, or what it leaves out",
+    ):
         table.add_column(heading, justify="right" if heading[0] in "ox" or "ms" in heading else "left")
     for result in results:
         table.add_row(*line(result))
@@ -136,7 +152,9 @@ def main() -> int:
     parser.add_argument("--elements", type=elements_of, default="2^24", help="a number, or 2^n (default 2^24)")
     parser.add_argument("--only", default="", help="rows whose format, direction or peer contains this")
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--prepare", action="store_true", help="first install what is not there (5 GB, most of it torch)")
+    parser.add_argument(
+        "--prepare", action="store_true", help="first install what is not there (5 GB, most of it torch)"
+    )
     parser.add_argument("--resume", action="store_true", help="keep the rows that the JSON file has")
     parser.add_argument("--json", type=Path, default=Path("build/bench_peers.json"), help="where to save the results")
     options = parser.parse_args()
@@ -152,7 +170,9 @@ def main() -> int:
     if options.resume and options.json.exists():
         before = read(options.json)
         if before["title"] != title:
-            raise ValueError(f"{options.json} is of another run ({before['title']}); leave --resume away, or name another file")
+            raise ValueError(
+                f"{options.json} is of another run ({before['title']}); leave --resume away, or name another file"
+            )
         store.results = before["results"]
     kept = {Result(**each).key for each in store.results}
     x = data(options.elements)
@@ -161,7 +181,9 @@ def main() -> int:
     for form, direction, row in chosen:
         at = (form.name, direction)
         if isinstance(row, Lack):
-            result = Result(*(form.name, form.scheme, direction, row.peer, known[row.peer].version, "", "", x.size, row.reason))
+            result = Result(
+                *(form.name, form.scheme, direction, row.peer, known[row.peer].version, "", "", x.size, row.reason)
+            )
         elif failed.get(row.peer):
             reason = f"not installed: {failed[row.peer]}"
             result = Result(*(form.name, form.scheme, direction, row.peer, "", row.note, row.less, x.size, reason))
@@ -172,7 +194,7 @@ def main() -> int:
                 ours = {at: subject(session, Row(form.name, form.scheme, verb_of(form, direction)), x)}
             result = timed_cell((form, direction, row), known[row.peer], ours[at], copy, options.repeats)
         if result.key not in kept:
-            store.add(asdict(result))
+            store.add(result.told)
             print("  ".join(part for part in line(result) if part), flush=True)
     order = [form.name for form in FORMATS]
     store.results.sort(key=lambda each: order.index(each["format"]))

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
-Call = Callable[[], Any]
+Array, Call = npt.NDArray[Any], Callable[[], Any]
 ROWS, COLUMNS = 128, 4096
 
 
@@ -78,8 +77,8 @@ def torchao_integer(x: Array, bits: int, verb: str, compiled: bool) -> Call:
     low, high, block = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1, (1, 32)
 
     def both(given: Any) -> Any:
-        kind = q.MappingType.SYMMETRIC
-        scale, zero = q.choose_qparams_affine(given, kind, block, torch.int8, low, high, scale_dtype=torch.float32)
+        how = (q.MappingType.SYMMETRIC, block, torch.int8, low, high)
+        scale, zero = q.choose_qparams_affine(given, *how, scale_dtype=torch.float32)
         return q.quantize_affine(given, block, scale, zero, torch.int8, low, high), scale, zero
 
     given = torch.from_numpy(x)
@@ -118,10 +117,11 @@ def compressed(x: Array, value: str, scale: str, verb: str) -> Call:
     forward = importlib.import_module("compressed_tensors.quantization.lifecycle.forward")
     mx = importlib.import_module("compressed_tensors.compressors.mx_utils")
     nv = importlib.import_module("compressed_tensors.compressors.nvfp4.helpers")
-    bits, width = {"e2m1": 4, "e4m3": 8, "q8s": 8, "q4s": 4}[value], 16 if scale == "ue4m3" else 32
+    bits = {"e2m1": 4, "e4m3": 8, "q8s": 8, "q4s": 4}[value]
+    width, how = (16, "tensor_group") if scale == "ue4m3" else (32, "group")
     kind = {"ue8m0": torch.uint8, "ue4m3": torch.float8_e4m3fn, "f32": None}[scale]
-    args = q.QuantizationArgs(num_bits=bits, type="int" if value[0] == "q" else "float", symmetric=True,
-                              strategy="tensor_group" if scale == "ue4m3" else "group", group_size=width, scale_dtype=kind)  # fmt: skip
+    args = q.QuantizationArgs(num_bits=bits, type="int" if value[0] == "q" else "float", symmetric=True, strategy=how,
+                              group_size=width, scale_dtype=kind)  # fmt: skip
     target = {"q": torch.int8, "e": None}[value[0]]
 
     def both(given: Any) -> Any:

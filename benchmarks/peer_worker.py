@@ -6,7 +6,7 @@ import selectors
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -45,7 +45,7 @@ class Worker:
 
     def __init__(self, arguments: Sequence[str], *, prepare: float = PREPARE, turn: float = TURN) -> None:
         self._turn = turn
-        self._errors: IO[bytes] = tempfile.TemporaryFile()
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close)
         try:
             self._process = subprocess.Popen(
                 list(arguments),
@@ -128,5 +128,3 @@ class Worker:
         self._errors.seek(0)
         lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
         return f"it ended with status {code}" + (f": {printable(lines[-1])[:200]}" if lines else "")
-
-

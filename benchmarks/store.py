@@ -50,7 +50,9 @@ def free_memory() -> int:
 
 def _commit() -> str:
     try:
-        done = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=REPOSITORY, capture_output=True, text=True)
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty"], cwd=REPOSITORY, capture_output=True, text=True
+        )
     except OSError:
         return ""
     return done.stdout.strip()
@@ -76,6 +78,11 @@ def machine() -> dict[str, Any]:
     }
 
 
+def _short(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with six digits a number: what is measured has fewer that mean something."""
+    return {name: float(f"{each:.6g}") if isinstance(each, float) else each for name, each in row.items()}
+
+
 @dataclass(slots=True)
 class Store:
     """The rows of one benchmark and the file that holds them."""
@@ -94,9 +101,10 @@ class Store:
     def save(self) -> None:
         """Write the file whole, or leave what was there."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        found = {"schema": SCHEMA, "title": self.title, "machine": self.machine, **self.more, "results": self.results}
+        head = {"schema": SCHEMA, "title": self.title, "machine": self.machine, **self.more}
+        rows = ",\n".join(json.dumps(_short(each)) for each in self.results)
         beside = self.path.with_suffix(".part")
-        beside.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        beside.write_text(f'{json.dumps(head, indent=1)[:-2]},\n "results": [\n{rows}\n]}}\n', "utf-8")
         beside.replace(self.path)
 
 
