@@ -66,17 +66,17 @@ def perform(step: Step, folder: Path, variables: Mapping[str, str], arguments: S
     command += ["--json", str(folder / f"{step.name}.json")] if step.device else []
     quiet = {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore:Non-empty compiler output"}
     env = environment({**variables, **quiet})
-    with (folder / f"{step.name}.txt").open("w", encoding="utf-8") as kept:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
+    with (
+        (folder / f"{step.name}.txt").open("w", encoding="utf-8") as kept,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env=env
+        ) as process,  # Ctrl-C ends it too: waited for
+    ):
         assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                sys.stdout.write(line)
-                kept.write(line)
-            code = process.wait()
-        except KeyboardInterrupt:  # it came to that process too, which ends by itself
-            process.wait()
-            raise
+        for line in process.stdout:
+            sys.stdout.write(line)
+            kept.write(line)
+        code = process.wait()
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     (folder / f"{step.name}{DONE}").write_text(f"{code}\n", "utf-8")

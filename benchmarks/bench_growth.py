@@ -26,7 +26,7 @@ from subjects import loops_for, median_ratio, rows_in_turn, subject, timed
 
 SIZED = ("mxfp4", "mxfp8", "nvfp4", "int8", "int4")
 SMALLEST, STEP = 2**12, 4
-BLOCKS = (16, 32, 64, 128, None)  #: None: a scale for the tensor
+BLOCKS = (16, 32, 64, 128, 0)  #: 0: a scale for the tensor
 #: Name, value and store, scale type of a block, of a tensor.
 BLOCKED = (
     ("e2m1", "e2m1.packed_native_0", "ue8m0", "ue8m0"),
@@ -68,7 +68,7 @@ def points(largest: int, blocks_at: int) -> Iterator[Result]:
         for width in BLOCKS:
             scheme = f"{start}.b{width}-{block_scale}" if width else f"{start}.t-{tensor_scale}"
             for direction in DIRECTIONS:
-                yield Result("block", name, scheme, direction, blocks_at, width or 0, "")
+                yield Result("block", name, scheme, direction, blocks_at, width, "")
 
 
 def refusal(session: qc.Session, elements: int, free: int) -> str:

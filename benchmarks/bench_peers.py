@@ -93,16 +93,24 @@ def measure(ours: Subject, worker: Worker, copy: Sequence[Any], copied: int, rep
     }
 
 
+def told(
+    cell: tuple[Format, str, PeerRow | Lack], version: str, elements: int, reason: str, **numbers: float
+) -> Result:
+    """The result of a cell."""
+    form, direction, row = cell
+    note, less = (row.note, row.less) if isinstance(row, PeerRow) else ("", "")
+    return Result(form.name, form.scheme, direction, row.peer, version, note, less, elements, reason, **numbers)
+
+
 def timed_cell(
     cell: tuple[Format, str, PeerRow], peer: Peer, ours: Subject, copy: Sequence[Any], repeats: int
 ) -> Result:
     """One row of the table in one direction, with the worker of its peer."""
     form, direction, row = cell
-    known = (form.name, form.scheme, direction, row.peer)
     arguments = [direction if each == VERB else each for each in row.arguments]
     if not ready(peer):
         reason = f"not installed: quantspec peers prepare --only {peer.name}"
-        return Result(*known, peer.version, row.note, row.less, ours.elements, reason)
+        return told(cell, peer.version, ours.elements, reason)
     version = peer.version
     try:
         with Worker(command(peer, row.call, arguments, ours.elements)) as worker:
@@ -111,8 +119,8 @@ def timed_cell(
                 raise Refused(f"its call returns {worker.bytes} bytes; {needed} at least hold {ours.elements} elements")
             numbers = measure(ours, worker, copy, 2 * 4 * ours.elements, repeats)
     except Refused as refused:
-        return Result(*known, version, row.note, row.less, ours.elements, str(refused))
-    return Result(*known, version, row.note, row.less, ours.elements, "", **numbers)
+        return told(cell, version, ours.elements, str(refused))
+    return told(cell, version, ours.elements, "", **numbers)
 
 
 def line(result: Result) -> tuple[str, ...]:
@@ -181,12 +189,9 @@ def main() -> int:
     for form, direction, row in chosen:
         at = (form.name, direction)
         if isinstance(row, Lack):
-            result = Result(
-                *(form.name, form.scheme, direction, row.peer, known[row.peer].version, "", "", x.size, row.reason)
-            )
+            result = told((form, direction, row), known[row.peer].version, x.size, row.reason)
         elif failed.get(row.peer):
-            reason = f"not installed: {failed[row.peer]}"
-            result = Result(*(form.name, form.scheme, direction, row.peer, "", row.note, row.less, x.size, reason))
+            result = told((form, direction, row), known[row.peer].version, x.size, f"not installed: {failed[row.peer]}")
         elif (*at, row.peer, row.note) in kept:
             continue
         else:

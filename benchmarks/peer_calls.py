@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array, Call = npt.NDArray[Any], Callable[[], Any]
+Array = npt.NDArray[Any]
+Call = Callable[[], Any]
 ROWS, COLUMNS = 128, 4096
 
 
@@ -37,7 +38,7 @@ def _torch() -> Any:
 
 
 def _compiled(function: Callable[..., Any], compiled: bool) -> Callable[..., Any]:
-    return _torch().compile(function, dynamic=False) if compiled else function  # type: ignore[no-any-return]
+    return _torch().compile(function, dynamic=False) if compiled else function
 
 
 def torchao_mx(x: Array, value: str, verb: str, compiled: bool) -> Call:
@@ -191,8 +192,7 @@ def mlx_quantize(x: Array, mode: str, bits: int, width: int, verb: str) -> Call:
         return lambda: _evaluated(mx, mx.quantize(given, width, bits, mode, **level))
     words, scales, *bias = mx.quantize(given, width, bits, mode, **level)
     mx.eval(words, scales, *bias)
-    own = {"dtype": mx.float32} if mode != "affine" else {}
-    biases = bias[0] if bias else None
+    own, biases = ({"dtype": mx.float32}, None) if mode != "affine" else ({}, bias[0])
     return lambda: _evaluated(mx, mx.dequantize(words, scales, biases, width, bits, mode, **level, **own))
 
 

@@ -132,5 +132,6 @@ def cells() -> list[tuple[Format, str, PeerRow | Lack]]:
         for direction in DIRECTIONS:
             rows = [row for row in ROWS if row.format == form.name and direction in row.directions]
             lacks = [each for each in LACKS if form.name in each.formats and direction in each.directions]
-            found += [(form, direction, each) for each in (*rows, *lacks)]
+            both: list[PeerRow | Lack] = [*rows, *lacks]
+            found += [(form, direction, each) for each in both]
     return found

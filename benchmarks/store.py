@@ -27,7 +27,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 def elements_of(text: str) -> int:
     """A number, or 2^n. ValueError for anything else, and for none."""
     base, _, exponent = text.partition("^")
-    count = int(base) ** int(exponent or 1)
+    count: int = int(base) ** int(exponent or 1)
     if count < 1:
         raise ValueError(f"{text!r} elements: at least 1 is needed")
     return count
