@@ -171,6 +171,8 @@ def main() -> int:
     failed: dict[str, str] = {}
     if options.prepare:
         for name in dict.fromkeys(cell[2].peer for cell in chosen):
+            if not ready(known[name]):
+                print(f"installing {name} into {known[name].environment}", flush=True)
             failed[name] = prepare(known[name])[0]
     session = qc.open_device(options.device)
     title = f"{session.info.platform}, {session.info.name}: {options.elements} elements"
