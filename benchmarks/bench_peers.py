@@ -4,8 +4,8 @@
 
 A peer runs in a process of its own environment (`quantspec peers`), which makes the same numbers, is called until it is warm
 (compiled, where the row says so) and then times one call whenever it is told to. In every repetition three copies, our
-kernels, our whole verb and the peer take turns; all of them may use every core. A peer finds the memory that it freed before,
-so neither side pays for new pages; "verb" is our side with checks and allocation. Reported are medians over repetitions of the
+kernels, our whole verb (checks included, `out=` an earlier result) and the peer take turns; all of them may use every core. A
+peer finds the memory that it freed before, so neither side pays for new pages. Reported are medians over repetitions of the
 quotient in each. A row that cannot be measured says why. Rows: peer_rows.py.
 """
 

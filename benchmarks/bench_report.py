@@ -28,7 +28,7 @@ class Standing:
     def verdict(self) -> str:
         """Met, missed, or what is missing for either."""
         if not self.peer:
-            return "no peer measured"
+            return "no peer measured that does the same work"
         if self.bar is None:
             return "no bar"
         if self.times < self.bar:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,8 @@ __all__ = ["Subject", "Timed", "loops_for", "median_ratio", "rows_in_turn", "sub
 
 #: A call that gives its own seconds.
 Timed = Callable[[], float]
+#: A call of a verb, given where its result goes.
+Into = Callable[[Any], Any]
 SHORTEST = 2e-3  #: seconds that one timing takes at least: shorter calls are repeated inside it
 
 
@@ -26,47 +29,49 @@ class Subject:
     """A verb on given numbers."""
 
     kernels: Call  #: its launches again, on the same buffers
-    verb: Call  #: the whole verb: checks and allocation too
+    verb: Call  #: the whole verb, checks included, into the memory of an earlier result
     elements: int
     moved: int  #: bytes of inputs and outputs, each once
     path: str
 
 
-def _bytes(session: qc.Session, row: Row, x: Array) -> tuple[Call, int]:
+def _bytes(session: qc.Session, row: Row, x: Array) -> tuple[Into, int]:
     """The call of a verb on x, and the bytes of its codes and scales."""
     if row.verb in ("encode", "decode"):
         numbers = session.machine.upload(x)
         codes = session.encode(numbers, row.scheme)
-        calls = {
-            "encode": lambda: session.encode(numbers, row.scheme),
-            "decode": lambda: session.decode(codes, row.scheme),
+        casts: dict[str, Into] = {
+            "encode": lambda out: session.encode(numbers, row.scheme, out=out),
+            "decode": lambda out: session.decode(codes, row.scheme, out=out),
         }
-        return calls[row.verb], codes.nbytes
+        return casts[row.verb], codes.nbytes
     packed = session.quantize_packed(x, row.scheme)
     levels = [each.nbytes for each in (packed.scale_codes, packed.tensor_scale_code) if each is not None]
     size = packed.words.nbytes + sum(levels)
     if row.verb == "quantize_packed":
         given = session.machine.upload(x) if row.dtype == "f32" else session.dequantize_packed(packed, row.dtype)
-        return lambda: session.quantize_packed(given, row.scheme), size
+        return lambda out: session.quantize_packed(given, row.scheme, out=out), size
     if row.verb == "dequantize_packed":
-        return lambda: session.dequantize_packed(packed, row.dtype), size
+        return lambda out: session.dequantize_packed(packed, row.dtype, out=out), size
     if row.verb == "dequantize":
         unpacked = session.unpack(packed)
-        return lambda: session.dequantize(unpacked, row.dtype), unpacked.codes.nbytes + sum(levels)
+        return lambda out: session.dequantize(unpacked, row.dtype, out=out), unpacked.codes.nbytes + sum(levels)
     raise ValueError(f"verb {row.verb!r}; allowed: encode, decode, quantize_packed, dequantize_packed, dequantize")
 
 
 def subject(session: qc.Session, row: Row, x: Array) -> Subject:
     """A row's verb on x, called once."""
     call, size = _bytes(session, row, x)
+    with recorded() as launches:
+        result = call(None)
+        session.finish()
+
+    into = getattr(result, "words", result)  # where the result is a record: its codes are most of it
 
     def verb() -> None:
-        call()
+        call(into)
         session.finish()
 
-    with recorded() as launches:
-        result = call()
-        session.finish()
     path = getattr(result, "path", None)
     moved = size + x.size * (4 if row.dtype == "f32" else 2)
     return Subject(partial(replay, session, launches), verb, x.size, moved, "?" if path is None else path.name)

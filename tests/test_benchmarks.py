@@ -193,8 +193,8 @@ def measured(name: str, peer: str, times: float, verb: float, less: str = "") ->
         ([measured("mxfp4", "a", 9.99, 20), measured("mxfp4", "b", 90, 90)], "**MISSED**", "a 1"),
         ([measured("mxfp4", "a", 10, 9)], "met by the kernels, missed by the verb", "a 1"),
         ([measured("mxfp4", "a", 1, 1, "scales given"), measured("mxfp4", "b", 90, 90)], "met", "b 1"),
-        ([measured("mxfp4", "a", 1, 1, "scales given")], "no peer measured", ""),
-        ([], "no peer measured", ""),
+        ([measured("mxfp4", "a", 1, 1, "scales given")], "no peer measured that does the same work", ""),
+        ([], "no peer measured that does the same work", ""),
     ],
 )
 def test_a_bar_is_met_only_against_the_fastest_peer_of_the_same_work(
