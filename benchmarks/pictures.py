@@ -1,5 +1,7 @@
 """Pictures of what the benchmarks wrote, as SVG by matplotlib: the roof and the kernels under it, growth, peers."""
 
+import io
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -36,8 +38,11 @@ def _save(figure: Any, path: Path, title: str) -> None:
     import matplotlib.pyplot as plt
 
     figure.suptitle("\n".join(textwrap.wrap(title, 110)), fontsize=9, color=GREY)
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    made = io.StringIO()
+    figure.savefig(made, format="svg", metadata={"Date": None})
     plt.close(figure)
+    short = re.sub(r"(\d\.\d)\d+", r"\1", re.sub(r"\n\s+", "\n", made.getvalue()))  # a tenth of a point is enough
+    path.write_text(short, "utf-8")
 
 
 def _direction(verb: str) -> str:
@@ -69,7 +74,10 @@ def roofline(found: Found, path: Path) -> None:
     axes.set(xscale="log", yscale="log", xlabel="operations a byte that must move (measured in cache, at peak speed)")
     low = min([row["reached"] for row in rows]) / 2e9
     axes.set(ylabel="G operations a second", xlim=(left, right), ylim=(low, 1.5 * roof["float"] / 1e9))
+    from matplotlib.ticker import LogLocator
+
     for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter("")
     axes.legend(loc="lower right", frameon=False)
@@ -91,19 +99,18 @@ def growth(found: Found, path: Path) -> None:
                 at = [r for r in rows if (r["kind"], r["name"], r["direction"]) == (kind, name, direction)]
                 xs = [row[over] or 256 for row in at]  # a scale for the tensor: right of all blocks
                 told = f"{name} {direction}"
-                axes.plot(
-                    xs, [r[value] for r in at], style, marker="o", markersize=3, linewidth=1, color=colour, label=told
-                )
+                axes.plot(xs, [r[value] for r in at], style, linewidth=1, color=colour, label=told)
         axes.set_xscale("log", base=2)
         axes.set(xlabel="elements of a block; at the right a scale for the tensor" if over == "block" else "elements")
     copied = {row["elements"]: row["copy_nanoseconds"] for row in rows if row["kind"] == "size"}
     panels[0].plot(list(copied), list(copied.values()), ":", color="black", label="best copy")
     panels[0].set(yscale="log", ylabel="ns an element")
+    panels[0].minorticks_off()
     panels[1].set(ylabel="bytes a second over those of the best copy")
     panels[2].set(ylabel="bytes a second over those of the best copy")
     panels[2].set_xticks([16, 32, 64, 128, 256], ["16", "32", "64", "128", "tensor"])
-    for axes in (panels[0], panels[2]):
-        axes.legend(frameon=False, fontsize=7)
+    panels[0].legend(frameon=False, fontsize=7)
+    panels[2].legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
     _save(figure, path, found["title"])
 
 
@@ -114,17 +121,29 @@ def against(found: Found, path: Path) -> None:
     rows = [row for row in found["results"] if not row["reason"]]
     bars = {form.name: form.bar for form in FORMATS}
     figure, axes = _figure(10, 1 + 0.2 * len(rows))
-    for place, row in enumerate(reversed(rows)):
-        axes.barh(place, row["times"], color=COLOURS[row["direction"]], alpha=0.45 if row["less"] else 1.0, height=0.7)
-        axes.plot([row["times_verb"]] * 2, [place - 0.35, place + 0.35], color="#1f2328", linewidth=1.2)
-        bar = bars[row["format"]]
-        if bar:
-            axes.plot([bar] * 2, [place - 0.5, place + 0.5], color="#cf222e", linewidth=1)
+    places = range(len(rows))[::-1]
+    for pale in (False, True):
+        for direction, colour in COLOURS.items():
+            own = [
+                (p, r)
+                for p, r in zip(places, rows, strict=True)
+                if (bool(r["less"]), r["direction"]) == (pale, direction)
+            ]
+            axes.barh(
+                [p for p, _ in own], [r["times"] for _, r in own], color=colour, alpha=0.45 if pale else 1.0, height=0.7
+            )
+    edges = [p - 0.35 for p in places], [p + 0.35 for p in places]
+    axes.vlines([r["times_verb"] for r in rows], *edges, color="#1f2328", linewidth=1.2)
+    barred = [(p, bars[r["format"]]) for p, r in zip(places, rows, strict=True) if bars[r["format"]]]
+    axes.vlines([bar for _, bar in barred], [p - 0.5 for p, _ in barred], [p + 0.5 for p, _ in barred], color="#cf222e")
     names = [f"{r['format']} {r['direction']}: {r['peer']}" + (f" ({r['less']})" if r["less"] else "") for r in rows]
-    axes.set_yticks(range(len(rows)), names[::-1], fontsize=7)
+    axes.set_yticks(places, names, fontsize=7)
     axes.set(
         xscale="log", xlabel="peer's time over ours; black: over our whole verb; red: the bar; pale: leaves work out"
     )
+    axes.grid(False, axis="y")
+    axes.tick_params(axis="y", left=False)
+    axes.minorticks_off()
     axes.axvline(1, color=GREY, linewidth=0.8)
     axes.margins(y=0.01)
     _save(figure, path, found["title"])

@@ -102,7 +102,7 @@ class Store:
         """Write the file whole, or leave what was there."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         head = {"schema": SCHEMA, "title": self.title, "machine": self.machine, **self.more}
-        rows = ",\n".join(json.dumps(_short(each)) for each in self.results)
+        rows = ",\n".join(json.dumps(_short(each), separators=(",", ":")) for each in self.results)
         beside = self.path.with_suffix(".part")
         beside.write_text(f'{json.dumps(head, indent=1)[:-2]},\n "results": [\n{rows}\n]}}\n', "utf-8")
         beside.replace(self.path)
