@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from peer_rows import DIRECTIONS, FORMATS
@@ -46,7 +47,7 @@ def standings(rows: Rows) -> list[Standing]:
             best = min(same, key=lambda r: float(r["times"]), default=None)
             if best is not None:
                 name = f"{best['peer']} {best['version']}"
-                ratio = max(float(r["copy_ratio"]) for r in own)
+                ratio = median(float(r["copy_ratio"]) for r in own)
                 found.append(Standing(form.name, direction, form.bar, name, best["times"], best["times_verb"], ratio))
             else:
                 found.append(Standing(form.name, direction, form.bar, "", math.nan, math.nan, math.nan))
@@ -179,12 +180,14 @@ def page(devices: Mapping[str, Mapping[str, Mapping[str, Any]]], pictures: Mappi
         lines += [
             f"## {device}",
             "",
-            f"{told['date']}: {told['cpu']}, {told['cpus']} CPUs, {told['memory']}; {told['system']}; ",
+            f"{told['cpu']}, {told['cpus']} CPUs, {told['memory']}; {told['system']}; ",
         ]
-        lines += [f"Python {told['python']}, {versions}; commit {told['commit'] or 'unknown'}.", ""]
+        lines += [f"Python {told['python']}, {versions}.", ""]
         for step, (heading, tables) in SECTIONS.items():
             if step in steps:
-                lines += [f"## {heading} ({device})", "", steps[step]["title"], "", *tables(steps[step]["results"]), ""]
+                found, at = steps[step], steps[step]["machine"]
+                said = f"{found['title']}. {at['date']}, commit {at['commit'] or 'unknown'}."
+                lines += [f"## {heading} ({device})", "", said, "", *tables(found["results"]), ""]
                 if (device, step) in pictures:
                     lines += [f"![{heading}]({pictures[device, step]})", ""]
     return "\n".join(lines)

@@ -1,9 +1,10 @@
 """Pictures of what the benchmarks wrote, as SVG by matplotlib: the roof and the kernels under it, growth, peers."""
 
 import io
+import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ def _figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "quantspec", "font.size": 9})
+    matplotlib.rcParams.update(
+        {"svg.fonttype": "none", "svg.hashsalt": "quantspec", "font.size": 9, "font.sans-serif": ["DejaVu Sans"]}
+    )
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, panels, figsize=(width, height), layout="constrained")
@@ -114,6 +117,13 @@ def growth(found: Found, path: Path) -> None:
     _save(figure, path, found["title"])
 
 
+def _ticks(axes: Any, at: Sequence[tuple[float, int]], half: float, colour: str) -> None:
+    """Upright strokes as one broken line: one path of the file."""
+    xs = [x for value, _ in at for x in (value, value, math.nan)]
+    ys = [y for _, place in at for y in (place - half, place + half, math.nan)]
+    axes.plot(xs, ys, color=colour, linewidth=1.2)
+
+
 def against(found: Found, path: Path) -> None:
     """How many times a peer's time is ours: a bar for each row that was measured, the bars to reach as lines."""
     from peer_rows import FORMATS
@@ -132,10 +142,9 @@ def against(found: Found, path: Path) -> None:
             axes.barh(
                 [p for p, _ in own], [r["times"] for _, r in own], color=colour, alpha=0.45 if pale else 1.0, height=0.7
             )
-    edges = [p - 0.35 for p in places], [p + 0.35 for p in places]
-    axes.vlines([r["times_verb"] for r in rows], *edges, color="#1f2328", linewidth=1.2)
-    barred = [(p, bars[r["format"]]) for p, r in zip(places, rows, strict=True) if bars[r["format"]]]
-    axes.vlines([bar for _, bar in barred], [p - 0.5 for p, _ in barred], [p + 0.5 for p, _ in barred], color="#cf222e")
+    _ticks(axes, [(r["times_verb"], p) for p, r in zip(places, rows, strict=True)], 0.35, "#1f2328")
+    barred = [(bars[r["format"]], p) for p, r in zip(places, rows, strict=True) if bars[r["format"]]]
+    _ticks(axes, [(bar, p) for bar, p in barred if bar is not None], 0.5, "#cf222e")
     names = [f"{r['format']} {r['direction']}: {r['peer']}" + (f" ({r['less']})" if r["less"] else "") for r in rows]
     axes.set_yticks(places, names, fontsize=7)
     axes.set(
