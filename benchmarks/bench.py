@@ -64,7 +64,7 @@ def perform(step: Step, folder: Path, variables: Mapping[str, str], arguments: S
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, str(HERE / step.script), *arguments]
     command += ["--json", str(folder / f"{step.name}.json")] if step.device else []
-    quiet = {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore:Non-empty compiler output"}
+    quiet = {"PYTHONUNBUFFERED": "1", "COLUMNS": "160", "PYTHONWARNINGS": "ignore:Non-empty compiler output"}
     env = environment({**variables, **quiet})
     with (
         (folder / f"{step.name}.txt").open("w", encoding="utf-8") as kept,
