@@ -4,7 +4,7 @@
 #   make test      the tests
 #   make lint      ruff, mypy --strict, pyright
 #   make docs      the site, into build/docs/html: opens from disk, no network
-#   make bench     ratios against a copy (benchmarks/)
+#   make bench     every benchmark: kernels next to a copy and to other libraries, growth, roofline (benchmarks/README.md)
 #
 # ARGS="..." is passed on: make conform ARGS="--quick --only 'e2m1.*'"
 
@@ -33,10 +33,8 @@ lint: $(VENV)/.lint
 docs: $(VENV)/.docs
 	$(BIN)/python -m quantspec_conformance.site build/docs
 
-bench: $(VENV)/.test
-	$(BIN)/python benchmarks/bench_reference.py $(ARGS)
-	-$(BIN)/python benchmarks/bench_wires.py
-	$(BIN)/python benchmarks/bench_kernels.py
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/bench.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -74,7 +72,10 @@ $(VENV)/.docs: $(VENV)/.python pyproject.toml
 	$(call install,harness$(comma)docs,)
 
 $(VENV)/.test: $(VENV)/.python pyproject.toml
-	$(call install,cl-cpu$(comma)harness$(comma)docs,--group test)
+	$(call install,cl-cpu$(comma)harness$(comma)docs,--group test --group bench)
+
+$(VENV)/.bench: $(VENV)/.python pyproject.toml
+	$(call install,cl-cpu$(comma)harness,--group bench)
 
 $(VENV)/.lint: $(VENV)/.python pyproject.toml
-	$(call install,cl-cpu$(comma)harness$(comma)docs,--group test --group lint)
+	$(call install,cl-cpu$(comma)harness$(comma)docs,--group test --group bench --group lint)

@@ -13,7 +13,6 @@ Intel's runtime: OCL_ICD_VENDORS=.venv/lib/libintelocl.so python benchmarks/benc
 """
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -32,6 +31,7 @@ import quantspec_cl as qc
 from kernel_rows import ROWS, Call, Row, prepared
 from quantspec_cl.host import Machine
 from quantspec_cl.program import BUILD_OPTIONS
+from store import Store, elements_of, run
 
 COPY = """__kernel void copy(__global const uint* a, __global uint* b) {
     size_t i = get_global_id(0);
@@ -159,32 +159,27 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", help="as quantspec_cl.open_device takes it")
-    parser.add_argument("--elements", default="2^24", help="a number, or 2^n (default 2^24)")
+    parser.add_argument("--elements", type=elements_of, default="2^24", help="a number, or 2^n (default 2^24)")
     parser.add_argument("--only", default="", help="rows whose name, scheme or verb contains this")
     parser.add_argument("--path", default="fast", choices=("fast", "auto", "generic"))
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--json", type=Path, default=Path("build/bench_kernels.json"), help="where to save the results")
     options = parser.parse_args()
-    base, _, exponent = options.elements.partition("^")
-    count = int(base) ** int(exponent or 1)
+    count = options.elements
     session = qc.open_device(options.device, path=options.path)
     copied = count * 4
     copy = copies(session, copied)
-    results = [
-        measure(session, row, count, options.repeats, copy, 2 * copied)
-        for row in ROWS
-        if options.only in f"{row.name} {row.scheme} {row.verb}"
-    ]
     rates = ", ".join(
         f"{n} {2 * copied / min(seconds(c)[0] for _ in range(5)) / 1e9:.1f} GB/s" for n, c in copy.items()
     )
     title = f"{session.info.platform}, {session.info.name}: {count} elements; copies: {rates}"
+    store, results = Store(options.json, title), []
+    for row in ROWS:
+        if options.only in f"{row.name} {row.scheme} {row.verb}":
+            results.append(measure(session, row, count, options.repeats, copy, 2 * copied))
+            store.add(asdict(results[-1]))
     report(results, title)
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(
-        json.dumps({"title": title, "results": [asdict(r) for r in results]}, indent=1) + "\n", "utf-8"
-    )
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(run(main))

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -19,6 +20,7 @@ from rich.table import Table
 
 import quantspec_cl as qc
 from bench_kernels import copies, recorded, replay, seconds
+from store import Store, elements_of, run
 
 SIDE = 4096
 CHECKS = ("any_unused_bit", "any_dirty_end")  #: kernels of reading, not of moving
@@ -75,16 +77,17 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", help="as quantspec_cl.open_device takes it")
-    parser.add_argument("--elements", default="2^24", help="a number, or 2^n (default 2^24)")
+    parser.add_argument("--elements", type=elements_of, default="2^24", help="a number, or 2^n (default 2^24)")
     parser.add_argument("--only", default="", help="rows whose name or scheme contains this")
     parser.add_argument("--path", default="fast", choices=("fast", "auto", "generic"))
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--json", type=Path, default=Path("build/bench_layout.json"), help="where to save the results")
     options = parser.parse_args()
-    base, _, exponent = options.elements.partition("^")
-    count = int(base) ** int(exponent or 1)
+    count = options.elements
     session = qc.open_device(options.device, path=options.path)
     copy = copies(session, count)
-    table = Table(title=f"{session.info.platform}, {session.info.name}: {count} elements", title_justify="left")
+    store = Store(options.json, f"{session.info.platform}, {session.info.name}: {count} elements")
+    table = Table(title=store.title, title_justify="left")
     for heading in ("operation", "scheme", "path", "GB/s", "ratio", "cpu"):
         table.add_column(heading)
     for row in ROWS:
@@ -107,8 +110,10 @@ def main() -> None:
         fastest = moved / min(wall for wall, _ in taken) / 1e9
         path = made.words.path.name if made.words.path is not None else "?"
         table.add_row(row.name, row.scheme, path, f"{fastest:.2f}", f"{ratio:.2f}", f"{cpu:.2f}")
+        named = {"name": row.name, "scheme": row.scheme, "path": path}
+        store.add({**named, "giga_bytes": fastest, "ratio": ratio, "cpu_ratio": cpu})
     Console(width=120).print(table)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(run(main))

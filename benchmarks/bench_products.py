@@ -11,7 +11,6 @@ Intel's runtime: OCL_ICD_VENDORS=.venv/lib/libintelocl.so python benchmarks/benc
 """
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from rich.table import Table
 
 import quantspec_cl as qc
 from quantspec_cl.program import BUILD_OPTIONS
+from store import Store, run
 
 READ = """__kernel void read(__global const uint8* a, __global uint* found, uint each) {
     size_t i = get_global_id(0), start = i * each;
@@ -154,20 +154,16 @@ def main() -> None:
     )
     options = parser.parse_args()
     session = qc.open_device(options.device, path="fast")
-    results = [
-        measure(session, name, scheme, options.size, int(rows), options.repeats)
-        for name, scheme in SCHEMES
-        if options.only in f"{name} {scheme}"
-        for rows in options.rows.split(",")
-    ]
     size = 64 << 20
     rates = max(size / min(seconds(each) for _ in range(5)) for each in readers(session, size)) / 1e9
     title = f"{session.info.platform}, {session.info.name}: {options.size} x {options.size}; reading {rates:.1f} GB/s"
+    store, results = Store(options.json, title), []
+    for name, scheme in SCHEMES:
+        for rows in options.rows.split(",") if options.only in f"{name} {scheme}" else ():
+            results.append(measure(session, name, scheme, options.size, int(rows), options.repeats))
+            store.add(asdict(results[-1]))
     report(results, title)
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    found = {"title": title, "results": [asdict(r) for r in results]}
-    options.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(run(main))
