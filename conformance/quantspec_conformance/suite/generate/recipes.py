@@ -23,7 +23,7 @@ from .scales import code_dtype
 from .schemes import ask
 from .values import NANS, beside, both_signs, evenly, legal_codes, midpoints, overflow, specials
 
-__all__ = ["plans"]
+__all__ = ["CODECS", "named", "plans", "presets_of"]
 
 F32 = npt.NDArray[np.float32]
 _MX = tuple(f"{value}.native.b32-ue8m0" for value in ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1"))
@@ -148,7 +148,15 @@ def _by_value(preset: Preset, texts: Sequence[str]) -> dict[str, list[Scheme]]:
     return found
 
 
-def _named(preset: Preset) -> dict[str, str]:
+def presets_of(value: str) -> Iterator[tuple[Preset, list[Scheme]]]:
+    """The presets that are asked for with a value format, each with its schemes of that format."""
+    for name, texts in SCHEMES.items():
+        preset = Preset.of(name)
+        if schemes := _by_value(preset, texts).get(value):
+            yield preset, schemes
+
+
+def named(preset: Preset) -> dict[str, str]:
     """The words that say the preset's policies."""
     both = {"recipe": preset.recipe.name, "codec": preset.codec.name}
     return {axis: name for axis, name in both.items() if name != "canonical"}
@@ -346,7 +354,7 @@ def _asks(preset: Preset, scheme: Scheme, families: Sequence[str] = ()) -> Itera
         for slug, rows in parts:
             given = {name: Tensor.of(array) for name, array in blocks.given(rows).items()}
             bugs = BUGS[family]
-            yield ask(scheme, slug, title, {"x": Tensor.of(rows), **given}, *bugs, **_named(preset))
+            yield ask(scheme, slug, title, {"x": Tensor.of(rows), **given}, *bugs, **named(preset))
     if scheme.block is not None and scheme.tensor is not None and not scheme.value.is_integer and not families:
         base = blocks.below([blocks.half, 3.7, 1e-3, 255])
         made = quantspec.quantize(base, scheme, recipe=preset.recipe, codec=preset.codec)
@@ -355,7 +363,7 @@ def _asks(preset: Preset, scheme: Scheme, families: Sequence[str] = ()) -> Itera
             if family in ("ordinary", "scale-steps", "tiny", "huge", "zero-block", "nan", "inf"):
                 given = {"x": Tensor.of(x), **level}
                 yield ask(scheme, f"given-{family}", f"{title}, under a given tensor scale", given,
-                          *BUGS[family], **_named(preset))  # fmt: skip
+                          *BUGS[family], **named(preset))  # fmt: skip
 
 
 def _quantize(preset: Preset, schemes: Sequence[Scheme], place: Place) -> Iterator[Case]:
@@ -368,7 +376,7 @@ def _first(preset: Preset, scheme: Scheme, place: Place) -> Iterator[Case]:
     first, *others = _asks(preset, scheme, ("ordinary", "ties", "zero", "nan"))
     title = "integers, which the recipe does not cover"
     others.append(
-        ask(Scheme.parse("q4s.native.b32-ue8m0"), "not-covered", title, dict(first.tensors), **_named(preset))
+        ask(Scheme.parse("q4s.native.b32-ue8m0"), "not-covered", title, dict(first.tensors), **named(preset))
     )
     yield from as_answered(place, first, others)
 
@@ -413,7 +421,7 @@ def _reads(preset: Preset, scheme: Scheme) -> Iterator[Ask]:
             if scheme.tensor is not None:
                 code = _code_of_one(scheme.tensor) if top < 0 else top
                 given["tensor_scale_code"] = typed(code_dtype(scheme.tensor), [code], ())
-        return ask(scheme, slug, title, given, *bugs, **_named(preset))
+        return ask(scheme, slug, title, given, *bugs, **named(preset))
 
     yield read("codes", "every code", every, kinds["scales"][:3], "decode-order")
     for kind, numbers in kinds.items():
