@@ -6,6 +6,7 @@ thresholds that follow. So they meet ties whatever the recipe does with the scal
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,9 +17,12 @@ import quantspec
 from quantspec import VALUES, Codec, Container, Preset, Quantized, ScaleType, Scheme, ValueFormat
 from quantspec.scales import decode_codes
 
+from ...errors import DamagedError
 from ...examples import Tensor
+from ...implementations.law import tell
+from ...protocol.messages import Ok, Request
 from ..case import Case
-from .common import Ask, Place, Plan, as_answered, bits32, codes_of, drawn, f32, positives, rng_of, typed
+from .common import Ask, Place, Plan, as_answered, bits32, codes_of, drawn, f32, positives, rng_of, shape_text, typed
 from .scales import code_dtype
 from .schemes import ask
 from .values import NANS, beside, both_signs, evenly, legal_codes, midpoints, overflow, specials
@@ -134,7 +138,7 @@ def plans(level: int) -> Iterator[Plan]:
     for name, texts in CONTAINERS.items():
         for value in dict.fromkeys(text.partition(".")[0] for text in texts):
             chosen = [Scheme.parse(text) for text in texts if text.startswith(f"{value}.")]
-            for op in ("pack", "to_bytes"):
+            for op in ("pack", "to_bytes", "unpack", "split"):
                 yield positives(Place(value, op, name, 1), partial(_words, op, Container.of(name), chosen))
 
 
@@ -465,16 +469,32 @@ def _element(codec: Codec, value: ValueFormat, slug: str, title: str, given: Map
     return Ask(slug=slug, title=f"{value.name}: {title}", words=words, tensors=given, bugs=bugs)
 
 
+#: Operation that reads words or bytes -> the one that writes them, whose draws and answer it is given.
+WRITES = {"unpack": "pack", "split": "to_bytes"}
+
+
 def _words(op: str, container: Container, schemes: Sequence[Scheme]) -> Iterator[Ask]:
-    """Drawn codes, in whole blocks."""
+    """Drawn codes, in whole blocks; for an operation that reads, what the law writes of them."""
+    writes = WRITES.get(op, op)
     for scheme in schemes:
         width = scheme.block.extents[-1] if scheme.block is not None else 8
         for lines in (2, 8):
             shape = (lines, 2 * width) if scheme.store.d != 1 else (2 * width, lines)
             if scheme.store.d == 1:
                 shape = (8 * lines, 2 * width)
-            given = drawn(f"{op}.{container.name}.{scheme.text}.{lines}", scheme, shape, finite=True)
+            given = drawn(f"{writes}.{container.name}.{scheme.text}.{lines}", scheme, shape, finite=True)
             name = f"{shape[0]}x{shape[1]}"
-            yield ask(
+            made = ask(
                 scheme, name, f"drawn codes of {name}", given, "nibble-order", "word-order", container=container.name
             )
+            yield made if op == writes else _read_back(made, writes, shape)
+
+
+def _read_back(written: Ask, op: str, shape: tuple[int, ...]) -> Ask:
+    """The request that reads what the law answers to one that writes."""
+    answer = tell(Request(op, written.words, written.tensors)).answer
+    if not isinstance(answer, Ok):
+        raise DamagedError(f"{written.title}: the law says {str(answer)[:300]}")
+    words = {**written.words, "shape": shape_text(shape)}
+    levels = {name: entry for name, entry in written.tensors.items() if name != "codes"} if op == "pack" else {}
+    return replace(written, words=words, tensors={**answer.tensors, **levels})
