@@ -121,7 +121,9 @@ def _by_amax(preset: Preset, scheme: Scheme) -> bool:
 def _underflow(row: ValueFormat) -> Iterator[Ask]:
     """Beside amax 1, numbers of every exponent below it, of either sign: most of them become a zero with their sign."""
     fields = np.arange(127, dtype=np.uint32)
-    small = both_signs((fields << np.uint32(23)) | ((fields * np.uint32(0x2545F5)) & np.uint32(0x7FFFFF)) | np.uint32(1))
+    small = both_signs(
+        (fields << np.uint32(23)) | ((fields * np.uint32(0x2545F5)) & np.uint32(0x7FFFFF)) | np.uint32(1)
+    )
     for scheme in _blocks(row):
         width = 32 if scheme.block is None else scheme.block.extents[-1]
         rows = -(-len(small) // (width - 1))
@@ -157,7 +159,9 @@ def _beyond(row: ValueFormat) -> Iterator[Ask]:
             largest = float(scheme.block.scale.largest) * float(row.half_range)
             peaks = [largest * two(exponent) for exponent in (0, 1, *FAR) if largest * two(exponent) < two(127)]
             if len(peaks) > 2:
-                yield _asked(scheme, "amax", "amax up to where no scale of the type reaches", _peaks(scheme, peaks), *bugs)
+                yield _asked(
+                    scheme, "amax", "amax up to where no scale of the type reaches", _peaks(scheme, peaks), *bugs
+                )
 
 
 def _peaks(scheme: Scheme, peaks: Sequence[float]) -> Bits:

@@ -379,9 +379,7 @@ def _quantize(preset: Preset, schemes: Sequence[Scheme], place: Place) -> Iterat
 def _first(preset: Preset, scheme: Scheme, place: Place) -> Iterator[Case]:
     first, *others = _asks(preset, scheme, ("ordinary", "ties", "zero", "nan"))
     title = "integers, which the recipe does not cover"
-    others.append(
-        ask(Scheme.parse("q4s.native.b32-ue8m0"), "not-covered", title, dict(first.tensors), **named(preset))
-    )
+    others.append(ask(Scheme.parse("q4s.native.b32-ue8m0"), "not-covered", title, dict(first.tensors), **named(preset)))
     yield from as_answered(place, first, others)
 
 
