@@ -20,6 +20,7 @@ class Adapter(Peer):
     name = "bitsandbytes"
     values = ("q4f", "q4s", "e2m1")
     scales = ("f32", "ue8m0")
+    modes = ("lookup", "symmetric")
     policies = {"recipe": "bnb-4bit-cpu", "codec": "bnb-nf4, bnb-fp4-cpu", "container": "high-nibble"}  # noqa: RUF012
     ways = {"recipe": ("bnb-4bit-cpu",)}  # noqa: RUF012
 

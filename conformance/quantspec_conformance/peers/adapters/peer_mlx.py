@@ -8,12 +8,14 @@ from quantspec_conformance.peers.support import (
 )  # fmt: skip
 
 mx = library("mlx.core")
-#: (value, scale, tensor scale) -> its mode, block, bits, and the recipes under which it may be asked.
+#: (value, scale, tensor scale, recipe) -> its mode, block, bits.
 MODES = {
-    ("e2m1", "ue8m0", ""): ("mxfp4", 32, 4, ("", "mlx-mx")),
-    ("e4m3", "ue8m0", ""): ("mxfp8", 32, 8, ("", "mlx-mx")),
-    ("e2m1", "ue4m3", ""): ("nvfp4", 16, 4, ("",)),
-    ("e2m1", "ue4m3", "f32"): ("nvfp4", 16, 4, ("nvfp4-mlx",)),
+    ("e2m1", "ue8m0", "", ""): ("mxfp4", 32, 4),
+    ("e2m1", "ue8m0", "", "mlx-mx"): ("mxfp4", 32, 4),
+    ("e4m3", "ue8m0", "", ""): ("mxfp8", 32, 8),
+    ("e4m3", "ue8m0", "", "mlx-mx"): ("mxfp8", 32, 8),
+    ("e2m1", "ue4m3", "", ""): ("nvfp4", 16, 4),
+    ("e2m1", "ue4m3", "f32", "nvfp4-mlx"): ("nvfp4", 16, 4),
 }
 
 
@@ -32,27 +34,25 @@ class Adapter(Peer):
         return np.array(pick({"e4m3": mx.from_fp8}, value)(mx.array(codes), mx.float32))
 
     def quantize(self, x: Array, scheme: Scheme, recipe: str = "", tensor_scale_code: Given = None) -> Made:
-        mode, width, bits = self._mode(scheme, recipe)
+        mode, width, bits = pick(MODES, (*names(scheme), recipe))
         to_rows, from_rows, to_grid = blocks_of(x.shape, scheme, width)
         rows = to_rows(floats(x, "f32"))
         amax = np.max(np.abs(x)) if tensor_scale_code is None else tensor_scale_code.view("f4").reshape(())
-        level = {"global_scale": mx.array(amax)} if scheme.tensor else {}  # it stores amax itself
-        made = mx.quantize(mx.array(self._even(rows, recipe)), width, bits, mode, **level)
+        level = mx.array(amax) if scheme.tensor else None  # it stores amax itself
+        made = mx.quantize(mx.array(self._even(rows, recipe)), width, bits, mode, global_scale=level)
         codes, scales = (np.array(array)[: len(rows)].view("u1") for array in made)
         stored = {"tensor_scale_code": np.asarray(amax).view("u4")} if scheme.tensor else {}
-        return {
-            "codes": from_rows(from_nibbles(codes) if bits == 4 else codes),
-            "scale_codes": to_grid(scales),
-        } | stored
+        codes = from_nibbles(codes) if bits == 4 else codes
+        return {"codes": from_rows(codes), "scale_codes": to_grid(scales)} | stored
 
     def dequantize(
         self, codes: Array, scale_codes: Array, scheme: Scheme, recipe: str = "", tensor_scale_code: Given = None
     ) -> Array:
-        mode, width, bits = self._mode(scheme, recipe)
+        mode, width, bits = pick(MODES, (*names(scheme), recipe))
         to_rows, from_rows, _ = blocks_of(codes.shape, scheme, width)
         rows = to_rows(codes)
-        stored = (nibbles(rows) if bits == 4 else rows).view("u4"), scale_codes.reshape(-1, 1)
-        words, scales = (mx.array(self._even(array, recipe)) for array in stored)
+        words = mx.array(self._even((nibbles(rows) if bits == 4 else rows).view("u4"), recipe))
+        scales = mx.array(self._even(scale_codes.reshape(-1, 1), recipe))
         level = None if tensor_scale_code is None else mx.array(tensor_scale_code.view("f4").reshape(()))
         made = mx.dequantize(words, scales, None, width, bits, mode, level, mx.float32)
         return from_rows(np.array(made)[: len(rows)])
@@ -67,9 +67,3 @@ class Adapter(Peer):
     def _even(self, rows: Array, recipe: str) -> Array:
         """With a row more where there is an odd number, which nvfp4 cannot reshape (B5b); only under a recipe's name."""
         return np.concatenate([rows, rows[:1]]) if recipe == "nvfp4-mlx" and len(rows) % 2 else rows
-
-    def _mode(self, scheme: Scheme, recipe: str) -> tuple[str, int, int]:
-        mode, width, bits, recipes = pick(MODES, names(scheme))
-        if recipe not in recipes:
-            raise Lacks(f"recipe:{recipe or 'canonical'} for {scheme}")
-        return mode, width, bits

@@ -90,11 +90,15 @@ def _zeros(row: ValueFormat) -> Iterator[Ask]:
 
 
 def amaxes() -> Bits:
-    """Each power of two of EXPONENTS with both neighbours, 1.75 times it and what lies next above; the largest number."""
+    """Each power of two of EXPONENTS with both neighbours, 1.75 times it and what lies next above; the ends of binary32.
+
+    They are even in number, so that an implementation that stumbles over odd ones shows here what else it does.
+    """
     powers = bits32([two(exponent) for exponent in EXPONENTS])
     parts = bits32([1.75 * two(exponent) for exponent in EXPONENTS if exponent >= -126])
     found = np.concatenate([beside(powers).reshape(-1), parts, parts + np.uint32(1), [np.uint32(0x7F7FFFFF)]])
-    return np.unique(found[found > 0]).astype(np.uint32)
+    found = np.unique(found[found > 0]).astype(np.uint32)
+    return found if len(found) % 2 == 0 else np.append(found, np.uint32(0x7F7FFFFE))
 
 
 def _binades(row: ValueFormat) -> Iterator[Ask]:
@@ -126,7 +130,7 @@ def _underflow(row: ValueFormat) -> Iterator[Ask]:
     )
     for scheme in _blocks(row):
         width = 32 if scheme.block is None else scheme.block.extents[-1]
-        rows = -(-len(small) // (width - 1))
+        rows = -(-len(small) // (2 * (width - 1))) * 2
         x = _rows(scheme, np.full((rows, 1), 0x3F800000, np.uint32))
         x[:, 1:] = np.resize(small, (rows, width - 1))
         yield _asked(scheme, "exponents", "numbers of every exponent beside 1", x, "neg-zero", "subnormal", "ftz")
