@@ -241,7 +241,7 @@ def _answers(request: Request, outputs: Mapping[str, Tensor]) -> dict[tuple[Any,
     scheme = Scheme.parse(request.words["scheme"]) if "scheme" in request.words else None
     width = 1 if scheme is None or scheme.block is None else scheme.block.extents[-1]
     apart = ("table",)
-    whole = {name for name, t in (request.tensors | dict(outputs)).items() if not t.shape and name not in apart}
+    whole = {name for name, t in {**request.tensors, **outputs}.items() if not t.shape and name not in apart}
     asked = [
         (name, _units(t, width if name in ("x", "codes") else 1))
         for name, t in sorted(request.tensors.items()) if name not in (*whole, *apart)

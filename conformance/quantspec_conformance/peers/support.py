@@ -217,7 +217,7 @@ def scalar(x: Any, scheme: Scheme) -> Array:
     """A tensor's scale that is given: one number of f32. Lacks for anything else."""
     if x.dtype != np.float32 or x.size != 1 or scheme.tensor is None or scheme.tensor.name != "f32":
         raise Lacks("a given tensor scale of another type or number")
-    return x.reshape(())
+    return np.asarray(x).reshape(())
 
 
 def given_level(scheme: Scheme, number: Given, code: Given) -> Given:

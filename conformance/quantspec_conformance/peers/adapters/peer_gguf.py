@@ -54,7 +54,7 @@ class Adapter(Peer):
         stored = words.reshape(-1, width if kind == kinds.Q8_0 else width // 2)
         scales = np.tile(np.array(one, "u1"), (len(stored), 1))
         numbers = gguf.dequantize(np.concatenate([scales, stored], axis=1), kind)
-        return numbers.astype(NUMPY[scheme.value.name]).view("u1").reshape(shape_of(shape))
+        return np.asarray(numbers.astype(NUMPY[scheme.value.name])).view("u1").reshape(shape_of(shape))
 
     def encode_scale(self, x: Array, type: str, rounding: str) -> Array:
         if (type, rounding) != ("ue4m3", "nearest"):

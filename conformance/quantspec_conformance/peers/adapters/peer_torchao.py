@@ -37,7 +37,7 @@ class Adapter(Peer):
         to_rows, from_rows, to_grid = blocks_of(x.shape, scheme, 16 if names(scheme)[1] == "ue4m3" else 0)
         rows, level = tensor_of(to_rows(floats(x, "f32"))), given_level(scheme, tensor_scale, tensor_scale_code)
         if self._mx(scheme, rows):
-            mode, stored = mx.ScaleCalculationMode[pick(MODES, recipe)], {}
+            mode, stored = mx.ScaleCalculationMode[pick(MODES, recipe)], Made()
             scales, data = mx.to_mx(rows, MX[scheme.value.name], rows.shape[1], mode)
         else:
             scales, data, stored = nvfp4.quantize(rows, scheme, level, recipe)
