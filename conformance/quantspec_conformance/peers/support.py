@@ -222,9 +222,10 @@ def scalar(x: Any, scheme: Scheme) -> Array:
 
 def given_level(scheme: Scheme, number: Given, code: Given) -> Given:
     """The tensor scale that a request gives, as a number or as a code; None where it gives none. Lacks for other types than f32."""
-    return (
-        scalar(number if code is None else code.view("f4"), scheme) if number is not None or code is not None else None
-    )
+    if code is not None and code.dtype != np.uint32:
+        raise Lacks("a given tensor scale of another type")
+    given = number if code is None else code.view("f4")
+    return None if given is None else scalar(given, scheme)
 
 
 def floats(x: Array, *allowed: str) -> Array:
