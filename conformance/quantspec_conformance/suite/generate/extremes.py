@@ -17,7 +17,7 @@ from quantspec import SCALES, TABLES, VALUES, Codec, Preset, Scheme, ValueFormat
 from .common import Ask, Place, Plan, bits32, f32, positives, two
 from .recipes import CODECS, named, presets_of
 from .schemes import ask
-from .values import SIGN, Bits, beside, both_signs, finite_numbers
+from .values import SIGN, Bits, beside, both_signs, evenly, finite_numbers
 
 __all__ = ["plans"]
 
@@ -26,11 +26,13 @@ WIDTHS = {"ue8m0": 32, "ue4m3": 16}
 INFINITY = np.uint32(0x7F800000)
 #: Exponents of amax: the ends of binary32, of its normal numbers and of ue8m0, and what lies between, near 1 more densely.
 EXPONENTS = (
-    -149, -148, -138, -127, -126, -125, -120, -119, -118, -100, -64, -32, -20, -10, -1,
-    0, 1, 9, 10, 20, 32, 64, 100, 118, 119, 120, 125, 126, 127,
+    -149, -148, -138, -127, -126, -125, -120, -119, -118, -100, -64, -32, -20, -1,
+    0, 1, 9, 10, 20, 32, 64, 100, 118, 120, 126, 127,
 )  # fmt: skip
 #: Exponents about the ends of machine integers, where casts wrap, and of binary32.
 FAR = (7, 8, 15, 16, 23, 24, 30, 31, 32, 53, 62, 63, 64, 100, 126, 127)
+#: Elements of a case of level 1 at most.
+MOST = 4096
 #: Scales that are given: 1; the smallest normal number, under which quotients overflow; one without an exact reciprocal.
 GIVEN = (0x3F800000, 0x00800000, 0x3DCCCCCD)
 
@@ -54,12 +56,13 @@ def _blocks(row: ValueFormat, tensor: str | None = None) -> Iterator[Scheme]:
         yield Scheme(row, "native", block=(WIDTHS.get(scale, 32), scale), tensor=tensor)
     for table in TABLES.values():
         if row.is_integer and len(table.bits) == 1 << row.bits and tensor is None:
-            yield Scheme(row, "native", mode="lookup", block=(64, "f32"), table=table)
+            yield Scheme(row, "native", mode="lookup", block=(32, "f32"), table=table)
 
 
 def _rows(scheme: Scheme, heads: npt.NDArray[np.uint32]) -> Bits:
-    """A block a row that begins with these numbers; zeros after them."""
+    """A block a row that begins with these numbers, zeros after them; of long blocks as many as a case of level 1 may hold."""
     width = 32 if scheme.block is None else scheme.block.extents[-1]
+    heads = heads[evenly(len(heads), MOST // width)]
     x = np.zeros((len(heads), width), np.uint32)
     x[:, : heads.shape[1]] = heads
     return x
