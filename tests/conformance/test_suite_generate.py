@@ -373,7 +373,7 @@ def test_level_1_cases_are_small_and_level_2_is_made_on_demand() -> None:
 
 def test_the_files_are_small_enough_to_ship() -> None:
     files = [path for path in vectors_root().rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 16 << 20
+    assert sum(path.stat().st_size for path in files) < 20_000_000  # unpacked: what the wheel may have packed
 
 
 def test_level_0_goes_through_the_public_generator() -> None:

@@ -18,8 +18,8 @@ TYPES = {"e4m3": "FLOAT8E4M3FN", "e5m2": "FLOAT8E5M2", "e2m1": "FLOAT4E2M1", "e2
 
 #: numpy's types of inputs -> our names.
 NAMES = {np.dtype(NUMPY[name]): name for name in ("f32", "f16", "bf16")}
-#: Codec -> the attribute of Cast; no rule defines the second, which shows faults of its own.
-SATURATE = {"canonical": 1, "nonsaturating": 0}
+#: Codec -> the attribute of Cast. Without saturation it is the codec of ml_dtypes by the tables of the operator.
+SATURATE = {"canonical": 1, "ml-dtypes": 0}
 
 
 def number(name: str) -> int:

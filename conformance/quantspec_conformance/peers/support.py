@@ -18,10 +18,14 @@ from quantspec import QuantspecError, Scheme
 from ..examples import Tensor
 from ..protocol.messages import OPERATIONS, Answer, Hello, Identity, Ok, Rejected, Request, Unsupported
 
-__all__ = ["MINIFLOATS", "NUMPY", "Array", "Lacks", "Peer", "Refuses", "blocks_of", "codes_of", "floats", "from_nibbles", "library",
-           "nibbles", "patterns", "pick", "scalar"]  # fmt: skip
+__all__ = [
+    "MINIFLOATS", "NUMPY", "Array", "Given", "Lacks", "Made", "Peer", "Refuses", "blocks_of", "codes_of", "floats", "from_nibbles",
+    "given_level", "library", "names", "nibbles", "patterns", "pick", "scalar", "shape_of", "signed",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
+Given = Array | None
+Made = dict[str, Array]
 Rows = Callable[[Array], Array]
 MINIFLOATS = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 #: Our names -> the numpy types that hold such patterns.
@@ -38,10 +42,15 @@ NUMPY: Mapping[str, Any] = {
     "f32": np.float32,
     "q8f": np.int8,
     "q8s": np.int8,
+    "q4f": np.int8,
 }
+#: Words that say what every library does anyway: numbers are read as f32.
+_ALWAYS: Mapping[str, tuple[str, ...]] = {"to": ("f32",)}
+#: Tensors that a request to pack or unpack holds too, and that change no word.
+_LEVELS = ("scale_codes", "tensor_scale_code")
 #: The tensor of an answer that has only one.
 _SINGLE = {"encode": "codes", "decode": "y", "encode_scale": "scale_codes", "decode_scale": "y", "dequantize": "y",
-           "pack": "words", "unpack": "codes"}  # fmt: skip
+           "pack": "words", "unpack": "codes", "to_bytes": "bytes"}  # fmt: skip
 
 
 class Lacks(Exception):
@@ -104,6 +113,26 @@ def from_nibbles(packed: Array) -> Array:
     return flat
 
 
+def signed(fields: Array) -> Array:
+    """Fields of four bits as codes of an integer format: bytes with the sign of the field."""
+    codes: Array = ((fields & 15 ^ 8).astype("i1") - 8).view("u1")
+    return codes
+
+
+def names(scheme: Scheme) -> tuple[str, str, str]:
+    """The names of a scheme's value format, of its block scale and of its tensor scale, "" for a level that it lacks."""
+    return (
+        scheme.value.name,
+        scheme.block.scale.name if scheme.block else "",
+        scheme.tensor.name if scheme.tensor else "",
+    )
+
+
+def shape_of(text: str) -> tuple[int, ...]:
+    """A shape as requests write it."""
+    return tuple(int(size) for size in text.split(",")) if text != "()" else ()
+
+
 class Peer:
     """Base of the adapters. `hello` reads these names; `handle` calls the method that is called like the operation."""
 
@@ -133,8 +162,11 @@ class Peer:
         if request.op == "echo":
             return Ok(request.tensors)
         method = getattr(self, request.op, None)
-        words = {word: text for word, text in request.words.items() if text not in self.ways.get(word, ())}
-        given: dict[str, Any] = {name: tensor.array() for name, tensor in request.tensors.items()} | words
+        said = {word: (*_ALWAYS.get(word, ()), *self.ways.get(word, ())) for word in request.words}
+        words = {word: text for word, text in request.words.items() if text not in said[word]}
+        unread = _LEVELS if request.op in ("pack", "unpack") else ()
+        arrays = {name: tensor.array() for name, tensor in request.tensors.items() if name not in unread}
+        given: dict[str, Any] = arrays | words
         try:
             if method is None or ("codes" in given and given["codes"].dtype != np.uint8):
                 raise TypeError(
@@ -162,10 +194,10 @@ class Peer:
         """Nothing is held."""
 
 
-def pick(table: Mapping[str, Any], name: str) -> Any:
-    """What a table has for a name. Lacks where it has nothing."""
+def pick(table: Mapping[Any, Any], name: str | tuple[str, ...]) -> Any:
+    """What a table has for a name, or for several together. Lacks where it has nothing."""
     if name not in table:
-        raise Lacks(f"{name} alone")
+        raise Lacks(f"{name if isinstance(name, str) else '-'.join(filter(None, name))} alone")
     return table[name]
 
 
@@ -181,11 +213,19 @@ def codes_of(array: Array) -> Array:
     return array.view(f"u{array.dtype.itemsize}")
 
 
-def scalar(x: Array, scheme: Scheme) -> Array:
+def scalar(x: Any, scheme: Scheme) -> Array:
     """A tensor's scale that is given: one number of f32. Lacks for anything else."""
     if x.dtype != np.float32 or x.size != 1 or scheme.tensor is None or scheme.tensor.name != "f32":
         raise Lacks("a given tensor scale of another type or number")
-    return x.reshape(())
+    return np.asarray(x).reshape(())
+
+
+def given_level(scheme: Scheme, number: Given, code: Given) -> Given:
+    """The tensor scale that a request gives, as a number or as a code; None where it gives none. Lacks for other types than f32."""
+    if code is not None and code.dtype != np.uint32:
+        raise Lacks("a given tensor scale of another type")
+    given = number if code is None else code.view("f4")
+    return None if given is None else scalar(given, scheme)
 
 
 def floats(x: Array, *allowed: str) -> Array:

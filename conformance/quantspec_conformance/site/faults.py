@@ -14,8 +14,7 @@ __all__ = ["ORACLES", "Fault", "faults"]
 
 #: Who says what is right.
 ORACLES = {
-    "canonical": "canonical",
-    "floor": "the floor rule of OCP MX",
+    "law": "the reference",
     "ml_dtypes": "the cast that does not saturate",
 }
 

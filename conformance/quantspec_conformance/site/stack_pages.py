@@ -54,7 +54,7 @@ def _index_row(stack: Stack, rows: dict[str, Peer]) -> list[str]:
     for found in results:
         counts = tally(found["outcomes"])
         passed.append(f"{counts['pass']} of {counts['pass'] + counts['differ']}, {share(counts)}")
-    own = [fault for fault in faults().values() if fault.peer in stack.peers]
+    own = [fault for fault in faults().values() if fault.peer in (*stack.peers, *stack.faults)]
     return [
         f"[{stack.title}]({stack.slug}.md)",
         " ".join(f"`{name}`" for name in (*stack.presets, *stack.recipes, *stack.codecs, *stack.containers)),
@@ -68,7 +68,7 @@ def _deviations(stack: Stack) -> list[Deviation]:
 
 
 def _page(stack: Stack, rows: dict[str, Peer]) -> str:
-    mine = [fault for fault in faults().values() if fault.peer in stack.peers]
+    mine = [fault for fault in faults().values() if fault.peer in (*stack.peers, *stack.faults)]
     shared: set[str] = set()
     policies = [_preset(PRESETS[name], shared) for name in stack.presets]
     policies += [("recipe", name, _recipe(RECIPES[name])) for name in stack.recipes]

@@ -1,4 +1,4 @@
-"""Stacks by the name people use: stacks.toml joins what peers.toml, presets.toml and deviations.toml say of each."""
+"""Stacks by the name people use: stacks.toml joins what peers.toml, presets.toml, deviations.toml and faults.toml say of each."""
 
 import re
 import tomllib
@@ -13,6 +13,7 @@ from quantspec import PRESETS
 from ..errors import DamagedError
 from ..peers.table import peers
 from ..records import deviations
+from .faults import faults
 
 __all__ = ["Stack", "by_member", "linked_source", "stack_page", "stacks"]
 
@@ -32,6 +33,7 @@ class Stack:
     codecs: tuple[str, ...] = ()
     containers: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     source: str = ""
 
     @property
@@ -61,6 +63,9 @@ def stacks(path: Path | None = None) -> tuple[Stack, ...]:
         "deviations": dict.fromkeys(row.stack for row in deviations()),
         "peers": [peer.name for peer in peers()],
         "presets": [name for name in PRESETS if name != "canonical"],
+        "faults": dict.fromkeys(
+            row.peer for row in faults().values() if row.peer not in {peer.name for peer in peers()}
+        ),
     }
     pages = {stack.slug: stack for stack in found}
     for member, names in known.items():

@@ -48,11 +48,9 @@ class Adapter(Peer):
         made = np.array(rows, "u1")
         return {"codes": from_rows(made[:, 1:]), "scale_codes": to_grid(made[:, 0])}
 
-    def dequantize(self, codes: Array, scale_codes: Array, scheme: Scheme, to: str = "f32") -> Array:
+    def dequantize(self, codes: Array, scale_codes: Array, scheme: Scheme) -> Array:
         to_rows, from_rows, _ = blocks_of(codes.shape, scheme)
         info = self._block(scheme)
-        if to != "f32":
-            raise Lacks(f"to:{to}")
         pairs = zip(scale_codes.reshape(-1).tolist(), to_rows(codes).tolist(), strict=True)
         return from_rows(np.array([list(gfloat.decode_block(info, [s, *row])) for s, row in pairs], "f4"))
 

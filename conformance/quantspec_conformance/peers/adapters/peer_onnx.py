@@ -15,7 +15,7 @@ class Adapter(Peer):
     values = (*MINIFLOATS, "q8f", "q4f", "q2f")
     scales = ("ue8m0", "f32")
     levels = ("block", "tensor")
-    policies = {"recipe": "onnx-qdq", "codec": "onnx"}  # noqa: RUF012
+    policies = {"recipe": "onnx-qdq", "codec": "onnx, ml-dtypes"}  # noqa: RUF012
     ways = {"codec": ("onnx",), "recipe": ("onnx-qdq",)}  # noqa: RUF012
 
     def encode(self, x: Array, value: str, codec: str = "canonical") -> Array:

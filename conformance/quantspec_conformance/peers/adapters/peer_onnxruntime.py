@@ -20,7 +20,7 @@ class Adapter(Peer):
     values = ("e4m3", "e5m2", "q8f", "q4f")
     scales = ("f32",)
     levels = ("block", "tensor")
-    policies = {"recipe": "onnx-qdq", "codec": "onnx"}  # noqa: RUF012
+    policies = {"recipe": "onnx-qdq", "codec": "onnx, ml-dtypes"}  # noqa: RUF012
     ways = {"codec": ("onnx",), "recipe": ("onnx-qdq",)}  # noqa: RUF012
 
     def encode(self, x: Array, value: str, codec: str = "canonical") -> Array:

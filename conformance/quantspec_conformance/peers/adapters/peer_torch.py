@@ -39,11 +39,11 @@ class Adapter(Peer):
         made = torch.quantize_per_tensor(torch.from_numpy(floats(x, "f32")), float(scale), 0, torch.qint8)
         return {"codes": made.int_repr().numpy().view("u1"), "tensor_scale_code": codes_of(scale)}
 
-    def dequantize(self, codes: Array, tensor_scale_code: Array, scheme: Scheme, to: str = "f32") -> Array:
+    def dequantize(self, codes: Array, tensor_scale_code: Array, scheme: Scheme) -> Array:
         self._tensor(scheme)
         scale = float(tensor_scale_code.view("f4"))
-        if to != "f32" or not np.isfinite(scale) or scale <= 0:
-            raise Lacks(f"to:{to}, or a scale of {scale}")
+        if not np.isfinite(scale) or scale <= 0:
+            raise Lacks(f"a scale of {scale}")
         made = torch._make_per_tensor_quantized_tensor(torch.from_numpy(codes.view("i1")), scale, 0)
         return np.asarray(made.dequantize().numpy())
 

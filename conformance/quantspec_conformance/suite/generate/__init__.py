@@ -5,13 +5,41 @@ from collections.abc import Iterator
 from ...errors import DamagedError
 from ..case import LEVELS
 from ..store import Suite
-from . import chain, echo, layout, operations, packing, products, quantize, recipes, repack, scales, scheme, values
+from . import (
+    chain,
+    echo,
+    extremes,
+    layout,
+    operations,
+    packing,
+    products,
+    quantize,
+    recipes,
+    repack,
+    scales,
+    scheme,
+    values,
+)
 from .common import Place, Plan
 
 __all__ = ["Place", "Plan", "generate", "plans"]
 
 #: Modules by what their cases are about, in the order of the chapters.
-PARTS = (scheme, values, scales, quantize, packing, layout, operations, repack, chain, products, recipes, echo)
+PARTS = (
+    scheme,
+    values,
+    scales,
+    quantize,
+    packing,
+    layout,
+    operations,
+    repack,
+    chain,
+    products,
+    recipes,
+    extremes,
+    echo,
+)
 
 
 def plans(level: int) -> tuple[Plan, ...]:

@@ -6,6 +6,7 @@ thresholds that follow. So they meet ties whatever the recipe does with the scal
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,14 +17,17 @@ import quantspec
 from quantspec import VALUES, Codec, Container, Preset, Quantized, ScaleType, Scheme, ValueFormat
 from quantspec.scales import decode_codes
 
+from ...errors import DamagedError
 from ...examples import Tensor
+from ...implementations.law import tell
+from ...protocol.messages import Ok, Request
 from ..case import Case
-from .common import Ask, Place, Plan, as_answered, bits32, codes_of, drawn, f32, positives, rng_of, typed
+from .common import Ask, Place, Plan, as_answered, bits32, codes_of, drawn, f32, positives, rng_of, shape_text, typed
 from .scales import code_dtype
 from .schemes import ask
 from .values import NANS, beside, both_signs, evenly, legal_codes, midpoints, overflow, specials
 
-__all__ = ["plans"]
+__all__ = ["CODECS", "named", "plans", "presets_of"]
 
 F32 = npt.NDArray[np.float32]
 _MX = tuple(f"{value}.native.b32-ue8m0" for value in ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1"))
@@ -134,7 +138,7 @@ def plans(level: int) -> Iterator[Plan]:
     for name, texts in CONTAINERS.items():
         for value in dict.fromkeys(text.partition(".")[0] for text in texts):
             chosen = [Scheme.parse(text) for text in texts if text.startswith(f"{value}.")]
-            for op in ("pack", "to_bytes"):
+            for op in ("pack", "to_bytes", "unpack", "split"):
                 yield positives(Place(value, op, name, 1), partial(_words, op, Container.of(name), chosen))
 
 
@@ -148,7 +152,15 @@ def _by_value(preset: Preset, texts: Sequence[str]) -> dict[str, list[Scheme]]:
     return found
 
 
-def _named(preset: Preset) -> dict[str, str]:
+def presets_of(value: str) -> Iterator[tuple[Preset, list[Scheme]]]:
+    """The presets that are asked for with a value format, each with its schemes of that format."""
+    for name, texts in SCHEMES.items():
+        preset = Preset.of(name)
+        if schemes := _by_value(preset, texts).get(value):
+            yield preset, schemes
+
+
+def named(preset: Preset) -> dict[str, str]:
     """The words that say the preset's policies."""
     both = {"recipe": preset.recipe.name, "codec": preset.codec.name}
     return {axis: name for axis, name in both.items() if name != "canonical"}
@@ -346,7 +358,7 @@ def _asks(preset: Preset, scheme: Scheme, families: Sequence[str] = ()) -> Itera
         for slug, rows in parts:
             given = {name: Tensor.of(array) for name, array in blocks.given(rows).items()}
             bugs = BUGS[family]
-            yield ask(scheme, slug, title, {"x": Tensor.of(rows), **given}, *bugs, **_named(preset))
+            yield ask(scheme, slug, title, {"x": Tensor.of(rows), **given}, *bugs, **named(preset))
     if scheme.block is not None and scheme.tensor is not None and not scheme.value.is_integer and not families:
         base = blocks.below([blocks.half, 3.7, 1e-3, 255])
         made = quantspec.quantize(base, scheme, recipe=preset.recipe, codec=preset.codec)
@@ -355,7 +367,7 @@ def _asks(preset: Preset, scheme: Scheme, families: Sequence[str] = ()) -> Itera
             if family in ("ordinary", "scale-steps", "tiny", "huge", "zero-block", "nan", "inf"):
                 given = {"x": Tensor.of(x), **level}
                 yield ask(scheme, f"given-{family}", f"{title}, under a given tensor scale", given,
-                          *BUGS[family], **_named(preset))  # fmt: skip
+                          *BUGS[family], **named(preset))  # fmt: skip
 
 
 def _quantize(preset: Preset, schemes: Sequence[Scheme], place: Place) -> Iterator[Case]:
@@ -367,9 +379,7 @@ def _quantize(preset: Preset, schemes: Sequence[Scheme], place: Place) -> Iterat
 def _first(preset: Preset, scheme: Scheme, place: Place) -> Iterator[Case]:
     first, *others = _asks(preset, scheme, ("ordinary", "ties", "zero", "nan"))
     title = "integers, which the recipe does not cover"
-    others.append(
-        ask(Scheme.parse("q4s.native.b32-ue8m0"), "not-covered", title, dict(first.tensors), **_named(preset))
-    )
+    others.append(ask(Scheme.parse("q4s.native.b32-ue8m0"), "not-covered", title, dict(first.tensors), **named(preset)))
     yield from as_answered(place, first, others)
 
 
@@ -413,7 +423,7 @@ def _reads(preset: Preset, scheme: Scheme) -> Iterator[Ask]:
             if scheme.tensor is not None:
                 code = _code_of_one(scheme.tensor) if top < 0 else top
                 given["tensor_scale_code"] = typed(code_dtype(scheme.tensor), [code], ())
-        return ask(scheme, slug, title, given, *bugs, **_named(preset))
+        return ask(scheme, slug, title, given, *bugs, **named(preset))
 
     yield read("codes", "every code", every, kinds["scales"][:3], "decode-order")
     for kind, numbers in kinds.items():
@@ -457,16 +467,32 @@ def _element(codec: Codec, value: ValueFormat, slug: str, title: str, given: Map
     return Ask(slug=slug, title=f"{value.name}: {title}", words=words, tensors=given, bugs=bugs)
 
 
+#: Operation that reads words or bytes -> the one that writes them, whose draws and answer it is given.
+WRITES = {"unpack": "pack", "split": "to_bytes"}
+
+
 def _words(op: str, container: Container, schemes: Sequence[Scheme]) -> Iterator[Ask]:
-    """Drawn codes, in whole blocks."""
+    """Drawn codes, in whole blocks; for an operation that reads, what the law writes of them."""
+    writes = WRITES.get(op, op)
     for scheme in schemes:
         width = scheme.block.extents[-1] if scheme.block is not None else 8
         for lines in (2, 8):
             shape = (lines, 2 * width) if scheme.store.d != 1 else (2 * width, lines)
             if scheme.store.d == 1:
                 shape = (8 * lines, 2 * width)
-            given = drawn(f"{op}.{container.name}.{scheme.text}.{lines}", scheme, shape, finite=True)
+            given = drawn(f"{writes}.{container.name}.{scheme.text}.{lines}", scheme, shape, finite=True)
             name = f"{shape[0]}x{shape[1]}"
-            yield ask(
+            made = ask(
                 scheme, name, f"drawn codes of {name}", given, "nibble-order", "word-order", container=container.name
             )
+            yield made if op == writes else _read_back(made, writes, shape)
+
+
+def _read_back(written: Ask, op: str, shape: tuple[int, ...]) -> Ask:
+    """The request that reads what the law answers to one that writes."""
+    answer = tell(Request(op, written.words, written.tensors)).answer
+    if not isinstance(answer, Ok):
+        raise DamagedError(f"{written.title}: the law says {str(answer)[:300]}")
+    words = {**written.words, "shape": shape_text(shape)}
+    levels = {name: entry for name, entry in written.tensors.items() if name != "codes"} if op == "pack" else {}
+    return replace(written, words=words, tensors={**answer.tensors, **levels})
