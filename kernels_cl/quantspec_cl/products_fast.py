@@ -25,9 +25,8 @@ __all__ = ["Plan", "plan", "run"]
 
 FILES = ("prelude.cl", "steps.cl", "matrix.cl", "fma.cl", "lanes.cl", "decode_fast.cl", "weights_fast.cl", "products_fast.cl")
 RUN = 32  #: indices, PRD-4
-GROUP = 8  #: columns of the smallest vector
+GROUP = 8  #: columns of a vector
 WIDTHS = (2, 4, 8)  #: bits of a field
-LANES = (GROUP, 2 * GROUP)
 ROWS = (1, 2, 4, 8)  #: of x, at once
 GPU_LOCAL = 64
 CACHE_LINE = 64  #: bytes
@@ -42,22 +41,15 @@ class Cut:
     width: int
     along: bool
     rows: int  #: of x at once
-    lanes: int  #: columns of a vector
-    vectors: int  #: of columns at once
+    vectors: int  #: eights of columns at once
     each: bool  #: every column has a scale of its own
     steps: int  #: indices of a run under one scale
     span: int = 1  #: pieces of so many columns that a work-item takes
 
     @property
-    def columns(self) -> int:
-        """Columns of a work-item."""
-        return self.lanes * self.vectors * self.span
-
-    @property
     def facts(self) -> dict[str, int]:
         """As definitions."""
-        named = {"WIDTH": self.width, "ALONG": int(self.along), "ROWS": self.rows}
-        named |= {"LANES": self.lanes, "VECTORS": self.vectors}
+        named = {"WIDTH": self.width, "ALONG": int(self.along), "ROWS": self.rows, "VECTORS": self.vectors}
         named |= {"EACH": int(self.each), "STEPS": self.steps, "SPAN": self.span}
         return named | {"SCALES": self.vectors if self.each else 1}
 
@@ -91,12 +83,11 @@ def plan(machine: Machine, w: Matrix, rows: int, out: np.dtype[Any]) -> Plan | P
         return generic(f"fma, sums and products are not all correctly rounded here: {known.reason}")
     each = across == 1 < columns
     at_once = next((count for count in ROWS if count >= rows), ROWS[-1])
-    lanes = _lanes(machine, columns, across)
-    vectors = _vectors(w, lanes, at_once, across, each=each)
-    span = 1 if w.along else _span(w, lanes * vectors)
-    cut = Cut(w.width, w.along, at_once, lanes, vectors, each, min(down, RUN), span)
+    vectors = _vectors(w, at_once, across, each=each)
+    span = 1 if w.along else _span(w, vectors)
+    cut = Cut(w.width, w.along, at_once, vectors, each, min(down, RUN), span)
     numbers = (size, columns, w.a_line * w.word_size, down, across, -(-columns // across), *_limits(w.scheme))
-    path = Path("product_columns", f"{cut.rows} rows and {lanes} columns at once, a scale each {cut.steps} indices; fma: {known.reason}")
+    path = Path("product_columns", f"{cut.rows} rows at once, a scale each {cut.steps} indices; fma: {known.reason}")
     return Plan(_program(w.scheme, cut, FLOATS[out]), cut, numbers, out, path)
 
 
@@ -124,24 +115,18 @@ def _unfit(w: Matrix, down: int, across: int) -> str | None:
     return None
 
 
-def _lanes(machine: Machine, columns: int, across: int) -> int:
-    """Columns of a vector: as many as suit the device, where the matrix and its blocks consist of such vectors."""
-    wide = machine.info.lanes
-    return wide if columns % wide == 0 and (across % wide == 0 or across in (1, columns)) else GROUP
-
-
-def _vectors(w: Matrix, lanes: int, rows: int, across: int, *, each: bool) -> int:
-    """Vectors of columns at once: so many that sums stay in registers, and that they share their scales where any do."""
+def _vectors(w: Matrix, rows: int, across: int, *, each: bool) -> int:
+    """Eights of columns at once: so many that sums stay in registers, and that they share their scales where any do."""
     wanted = max(2 // rows, 1) if w.along else min(max(8 // rows, 1), 4)
-    while not each and across != w.shape[1] and across % (lanes * wanted):
+    while not each and across != w.shape[1] and across % (GROUP * wanted):
         wanted //= 2
     return wanted
 
 
-def _span(w: Matrix, columns: int) -> int:
-    """How often a work-item takes so many columns of a row: a cache line, unless there are too few of those."""
-    span = max(8 * CACHE_LINE // (w.width * columns), 1)
-    while span > 1 and w.shape[1] < ITEMS * columns * span:
+def _span(w: Matrix, vectors: int) -> int:
+    """Pieces of a row that a work-item takes: a cache line, unless there are too few of those."""
+    span = max(8 * CACHE_LINE // (w.width * GROUP * vectors), 1)
+    while span > 1 and w.shape[1] < ITEMS * GROUP * vectors * span:
         span //= 2
     return span
 
@@ -176,14 +161,14 @@ def _programs() -> Iterator[Program]:
         for along in (True, False):
             scheme = Scheme.parse(f"{value}.native.b32-{types[i % len(types)]}")
             width = VALUES[value].bits if along or i % 2 else 8
-            yield _program(scheme, Cut(width, along, ROWS[i % 4], LANES[i % 2], 2, along, 32), outs[i % len(outs)])
+            yield _program(scheme, Cut(width, along, ROWS[i % 4], 2, along, 32), outs[i % len(outs)])
     for i, scale in enumerate(types):
-        for tensor, lanes in zip(("", ".t-f32"), LANES if i % 2 else LANES[::-1], strict=True):
+        for tensor in ("", ".t-f32"):
             scheme = Scheme.parse(f"e2m1.native.b16-{scale}{tensor}")
-            yield _program(scheme, Cut(4, True, 1, lanes, 2, True, 16), outs[i % len(outs)])
-            yield _program(scheme, Cut(4, False, 4, lanes, 2, False, 1), outs[i % len(outs)])
-    yield _program(Scheme.parse("q8s.native.t-f32"), Cut(8, False, 1, 8, 4, False, 32), outs[0])
-    yield _program(Scheme.parse("q4s.native.lut-nf4.b32-f16"), Cut(4, True, 2, 16, 2, True, 32), outs[0])
+            yield _program(scheme, Cut(4, True, 1, 2, True, 16), outs[i % len(outs)])
+            yield _program(scheme, Cut(4, False, 4, 2, False, 1), outs[i % len(outs)])
+    yield _program(Scheme.parse("q8s.native.t-f32"), Cut(8, False, 1, 8, False, 32), outs[0])
+    yield _program(Scheme.parse("q4s.native.lut-nf4.b32-f16"), Cut(4, True, 2, 2, True, 32), outs[0])
 
 
 def run(machine: Machine, planned: Plan, x: Numbers, w: Matrix, rows: int) -> DeviceArray:
@@ -205,7 +190,7 @@ def run(machine: Machine, planned: Plan, x: Numbers, w: Matrix, rows: int) -> De
     head = (machine.formats, INDEX[w.scheme.value.name], block, entries, table, ordered, ranges)
     arrays = (w.words, machine.constant(w.lines), w.scale_codes or unused, tensor, y)
     wide = 1 if machine.info.kind == "cpu" else min(GPU_LOCAL, machine.local_size)
-    across = math.ceil(columns / (cut.columns * wide)) * wide
+    across = math.ceil(columns / (GROUP * cut.vectors * cut.span * wide)) * wide
     machine.run(
         planned.program, "product_columns", (across, tiles), *head, *arrays, rows, *planned.numbers, local=(wide, 1)
     )

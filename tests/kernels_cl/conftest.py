@@ -27,16 +27,15 @@ BUILDS = {
 
 
 @cache
-def opened(*options: str, path: "PathChoice" = "auto", lanes: int | None = None) -> "qc.Session":
-    """A poisoned session on the chosen device, one for each set of build options, choice of path and width of vectors."""
+def opened(*options: str, path: "PathChoice" = "auto") -> "qc.Session":
+    """A poisoned session on the chosen device, one for each set of build options and choice of path."""
     import quantspec_cl as qc
-    from quantspec_cl.opening import open_machine
 
     for runtime in qc.find_runtimes():
         if not runtime.listed and runtime.name == DEVICE:
             qc.use_runtime(runtime)
     try:
-        return qc.Session(open_machine(DEVICE, options, True, choice=path, lanes=lanes), options)
+        return qc.open_device(DEVICE, build_options=options, poison=True, path=path)
     except qc.NoDeviceError as error:
         pytest.skip(str(error))
 

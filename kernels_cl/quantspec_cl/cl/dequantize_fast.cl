@@ -97,6 +97,21 @@ static uint field_at(__global const uchar* words, ulong start, ulong i) {
 #endif
 }
 
+/* Every lane's element, of so many words as a vector holds eights and fours of. */
+#if LANES == 8
+#define PART(type) type
+#define QUARTERS 2
+#define EIGHT_EACH(word) (Ints)(word)
+#define FOUR_EACH(words) (Ints)((words).xxxx, (words).yyyy)
+#define ALIKE(a, b, c, d, e, f, g, h) (Ints)(a, b, c, d, e, f, g, h)
+#else
+#define PART(type) type##2
+#define QUARTERS 4
+#define EIGHT_EACH(words) (Ints)((int8)((words).x), (int8)((words).y))
+#define FOUR_EACH(words) (Ints)((words).xxxx, (words).yyyy, (words).zzzz, (words).wwww)
+#define ALIKE(a, b, c, d, e, f, g, h) (Ints)(a, b, c, d, e, f, g, h, a, b, c, d, e, f, g, h)
+#endif
+
 /* LANES codes from `first` on of a row that starts at a multiple of WIDTH bytes, at the top of 32 bits; all are in it.
    They are a work-item's vector i, whose first starts a word. */
 static Ints row_codes(__global const uchar* words, ulong start, ulong first, uint i) {

@@ -25,18 +25,3 @@ typedef VECTOR(float) Floats;
 #else
 #define FOR_EACH_LANE(of) of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7), of(8), of(9), of(a), of(b), of(c), of(d), of(e), of(f)
 #endif
-
-/* Every lane's element, of so many words as a vector holds eights and fours of. */
-#if LANES == 8
-#define PART(type) type
-#define QUARTERS 2
-#define EIGHT_EACH(word) (Ints)(word)
-#define FOUR_EACH(words) (Ints)((words).xxxx, (words).yyyy)
-#define ALIKE(a, b, c, d, e, f, g, h) (Ints)(a, b, c, d, e, f, g, h)
-#else
-#define PART(type) type##2
-#define QUARTERS 4
-#define EIGHT_EACH(words) (Ints)((int8)((words).x), (int8)((words).y))
-#define FOUR_EACH(words) (Ints)((words).xxxx, (words).yyyy, (words).zzzz, (words).wwww)
-#define ALIKE(a, b, c, d, e, f, g, h) (Ints)(a, b, c, d, e, f, g, h, a, b, c, d, e, f, g, h)
-#endif
