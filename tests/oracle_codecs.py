@@ -54,7 +54,8 @@ def pattern_of(text: str) -> int:
     """A hexadecimal number, exactly a binary32, as its pattern."""
     number = float.fromhex(text)
     bits = rn32(oracle.Fraction(number)) | (SIGN32 if text.startswith("-") else 0)
-    refuse_if(oracle.value(bits) != oracle.Fraction(number), f"{text} is no binary32 number")
+    exact = oracle.is_finite(bits) and oracle.value(bits) == oracle.Fraction(number)
+    refuse_if(not exact, f"{text} is no binary32 number")
     return bits
 
 

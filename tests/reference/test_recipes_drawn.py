@@ -1,6 +1,7 @@
 """Drawn recipes against the oracle, and what the language refuses. POL-1, POL-5 to POL-9."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,10 +12,10 @@ import quantspec as qs
 
 from .. import oracle
 from .. import strategies as g
-from ..bridge import agree
-from ..oracle import S
-from ..oracle_recipes import AMAX, CHOOSING, FACTS, POW2, SIGNATURES, STAGES, R
-from .test_recipes_oracle import CODECS, FP4, NF4, TYPES, check, codec
+from ..bridge import REFERENCE, Mismatch, agree
+from ..oracle import Q, S
+from ..oracle_recipes import AMAX, CHOOSING, CONDITIONS, FACTS, POW2, SIGNATURES, STAGES, R
+from .test_recipes_oracle import CODECS, FP4, NF4, TYPES, check, check_decode, codec
 
 CONSTANTS = (
     "0x0p+0", "-0x0p+0", "0x1p+0", "-0x1p+0", "0x1.8p+1", "0x1.5p+11", "0x1p-149", "0x1p-126", "0x1p+126", "0x1.fffffep+127",
@@ -99,7 +100,7 @@ def test_any_recipe(
 
 
 @settings(g.PROPERTY, max_examples=40)
-@given(numbers=st.lists(st.one_of(st.sampled_from(g.SPECIAL), g.patterns32), min_size=70, max_size=210), width=st.sampled_from((31, 33, 64, 70)))
+@given(numbers=st.lists(st.one_of(st.sampled_from(g.SPECIAL[5:12]), *[st.floats(-9, 9, width=32).map(g.bits)] * 9), min_size=70, max_size=210), width=st.sampled_from((31, 33, 64, 70)))
 def test_any_mean(numbers: list[int], width: int) -> None:
     """absmean over several runs of 32 places, in blocks and over tensors that end in part of one."""
     steps = {"single": ["scale = abs(a)"], "element": ["q = div(x, s)"], "decode": ["y = mul(s, v)"]}
@@ -112,6 +113,75 @@ def test_any_mean(numbers: list[int], width: int) -> None:
         (S("q8s", "native", block=(3, 5), block_type="f32"), square),
     ):
         check(flat, shape, s, R.of(row), codec("canonical"), row=qs.Recipe.read(row))
+
+
+# ---------------------------------------------------------------- single operations
+
+#: What v takes, from a table of finite numbers, and s takes, a scale of binary32 for each element: first every special
+#: one beside every v, then the numbers of the scale types, their midpoints and powers of two, and what is next to them.
+TABLE = tuple([*g.SPECIAL[:3], *g.SPECIAL[4:8], *(g.SPECIAL[i] for i in (13, 14, 16, 18, 20)), *g.random_patterns(9, 4)])
+SCALES = (
+    *(p for p in g.SPECIAL for _ in TABLE),
+    *(p for kind in ("f16", "bf16", "ue4m3", "ue8m0") for p in g.around(g.positive_scales(kind)[:: 1 if kind[0] == "u" else 611])),
+    *(oracle.rn32(oracle.value(p) * ratio) for ratio in (oracle.Fraction(17, 16), oracle.Fraction(3, 2)) for p in g.positive_scales("ue4m3")),
+    *(p + half for half in (0x8000, 0x1000, 0x400000) for p in g.POWERS),
+)  # fmt: skip
+
+
+def check_operation(line: str, scales: Sequence[int], decode: Callable[..., Any] = qs.dequantize) -> None:
+    """One step as the whole decode stage: its operands are v, from a table, and s, a scale for each element."""
+    row = {"name": "drawn", **PLAIN, "modes": ["lookup"], "decode": [*line.split("; ")]}
+    s = S("q4f", "native", block=(), block_type="f32", table=TABLE)
+    q = Q([i % len(TABLE) for i in range(len(scales))], list(scales))
+    check_decode(
+        q, (len(scales),), s, R.of(row), codec("canonical"), qs.Recipe.read(row), "canonical", replace(REFERENCE, dequantize=decode)
+    )
+
+
+OF_TWO = [op for op, (takes, _) in SIGNATURES.items() if takes == "nn"]
+OF_MAGNITUDES = [
+    f"m = abs(s); y = {op}[{kind}](m)" for op in ("up", "rne", "pow2") for kind in SIGNATURES[op][1]
+    if kind not in ("T", "even", "fit")
+]  # fmt: skip
+LINES = [
+    *(f"y = {op}({operands})" for op in OF_TWO for operands in ("v, s", "s, v", "s, s")),
+    *(f"y = {op}(s)" for op in ("abs", "neg", "narrow[f16]", "narrow[bf16]")),
+    *(f"c = {op}(s); y = sel(c, v, s)" for op in CONDITIONS),
+    *OF_MAGNITUDES,
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_operation_alone(line: str) -> None:
+    check_operation(line, SCALES)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("op", ("up", "rne"))
+def test_a_rounding_of_numbers_below_zero(op: str, kind: str) -> None:
+    check_operation(f"n = neg(s); y = {op}[{kind}](n)", SCALES)
+
+
+OPERATION_LIARS = {
+    "the reciprocal": ("y = div(v, s)", "i = div(0x1p+0, s); y = mul(v, i)"),
+    "the other zero": ("y = min(s, v)", "c = gt0(v); m = sub(s, v); d = gt0(m); y = sel(d, v, s)"),
+    "a NaN that is lost": ("y = max(v, s)", "y = fmax(v, s)"),
+    "up for nearest": ("m = abs(s); y = rne[f16](m)", "m = abs(s); y = up[f16](m)"),
+    "narrowed for nearest": ("m = abs(s); y = rne[f16](m)", "y = narrow[f16](s)"),
+    "an infinite number": ("c = isfinite(s); y = sel(c, v, s)", "c = isnan(s); y = sel(c, s, v)"),
+    "a subnormal of no value": ("y = add(v, s)", "z = mul(s, 0x1p-24); t = mul(z, 0x1p+24); y = add(v, t)"),
+}
+
+
+@pytest.mark.parametrize("liar", OPERATION_LIARS)
+def test_an_operation_that_lies_is_caught(liar: str) -> None:
+    line, lie = OPERATION_LIARS[liar]
+
+    def decode(tensor: qs.Quantized) -> Any:
+        return qs.dequantize(replace(tensor, recipe=replace(tensor.recipe, decode=lie.split("; "))))
+
+    with pytest.raises(Mismatch):
+        check_operation(line, SCALES, decode)
 
 
 # ---------------------------------------------------------------- refusals
@@ -153,20 +223,26 @@ MALFORMED: dict[str, dict[str, Sequence[str]]] = {
     "a condition on what is not there": {"refuse": ["isnan(s)"]},
     "no such amax": {"amax": "max"},  # type: ignore[dict-item]
 }
-PLAIN = {"single": ["scale = abs(a)"], "element": ["q = div(x, s)"], "decode": ["y = mul(s, v)"]}
+PLAIN = {"amax": "all", "single": ["scale = abs(a)"], "element": ["q = div(x, s)"], "decode": ["y = mul(s, v)"]}
 
 
 @pytest.mark.parametrize("what", MALFORMED)
 def test_a_program_without_a_meaning_is_refused_before_it_runs(what: str) -> None:
     row = {"name": "drawn", **PLAIN, **MALFORMED[what]}
     assert agree(what, lambda: R.of(row), lambda: qs.Recipe.of(qs.Recipe.read(row))) is None
+    assert agree(what, lambda: R.of(row), lambda: qs.quantize([], "q8s.native.t-f32", recipe=qs.Recipe(**row))) is None
+
+
+def test_the_program_that_the_refused_ones_change_is_none_of_them() -> None:
+    row = {"name": "drawn", **PLAIN}
+    assert agree("plain", lambda: R.of(row), lambda: qs.Recipe.of(qs.Recipe.read(row))) is not None
 
 
 @pytest.mark.parametrize("value", g.VALUES)
 @pytest.mark.parametrize("rule", POW2)
 def test_every_rule_for_a_power_of_two_in_every_format(rule: str, value: str) -> None:
     """Each threshold and its neighbours through both clamps; integers have no even and no fit."""
-    row = {"name": "drawn", "amax": "all", **PLAIN, "single": [f"scale = pow2[{rule}](a)"]}
+    row = {"name": "drawn", **PLAIN, "single": [f"scale = pow2[{rule}](a)"]}
     tops = [oracle.rn32(m * oracle.power2(e)) for e in (-127, -126, -125, 0, 3, 126, 127) for m in MANTISSAS[value]]
     numbers = [p for p in g.around([*tops, *g.POWERS[::10], 0, 1]) if p < oracle.INF32] + [oracle.INF32, oracle.NAN32]
     s = S(value, "native", block=(), block_type="ue8m0")
