@@ -10,16 +10,32 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
 from . import oracle
-from .oracle import BITS, INTEGER_RANGE, MINIFLOAT, MINIFLOAT_NAN, SIGN32, is_inf, is_nan, refuse_if, rn32, sign_of, units
+from .oracle import (
+    BITS,
+    INTEGER_RANGE,
+    MINIFLOAT,
+    MINIFLOAT_NAN,
+    SIGN32,
+    is_inf,
+    is_nan,
+    refuse_if,
+    rn32,
+    sign_of,
+    units,
+)
 
 MEMBERS: dict[str, tuple[str, ...]] = {
     "rounding": ("even", "away", "toward-zero", "half-up", "down", "thresholds"),
     "overflow": ("saturate", "ieee"),
-    "nan": ("format", "positive", "max", "zero", "signed-zero", "inverted-zero"),
+    "nan": (
+        *("format", "positive", "max", "signed-max", "zero", "signed-zero", "inverted-zero", "negative-zero"),
+        *("ones", "positive-ones", "negative-ones"),
+    ),
     "nan_integer": ("zero", "lowest", "highest"),
     "zero_sign": ("keep", "underflow", "drop"),
     "negative_zero": ("keep", "drop"),
@@ -53,8 +69,8 @@ CANONICAL = C("canonical")
 def pattern_of(text: str) -> int:
     """A hexadecimal number, exactly a binary32, as its pattern."""
     number = float.fromhex(text)
-    bits = rn32(oracle.Fraction(number)) | (SIGN32 if text.startswith("-") else 0)
-    exact = oracle.is_finite(bits) and oracle.value(bits) == oracle.Fraction(number)
+    bits = rn32(Fraction(number)) | (SIGN32 if text.startswith("-") else 0)
+    exact = oracle.is_finite(bits) and oracle.value(bits) == Fraction(number)
     refuse_if(not exact, f"{text} is no binary32 number")
     return bits
 
@@ -116,16 +132,24 @@ def encode_integer(val: str, bits: int, codec: C) -> int:
 
 
 def nan_code(val: str, negative: bool, codec: C) -> int:
-    sign_bit, largest = 2 ** (BITS[val] - 1), MINIFLOAT[val][2]
+    sign_bit, largest = 1 << (BITS[val] - 1), MINIFLOAT[val][2]
     with_nan = val in MINIFLOAT_NAN
     if codec.nan == "max":
         return largest
+    if codec.nan == "signed-max":
+        return largest | (sign_bit if negative else 0)
+    if codec.nan.endswith("ones"):
+        signed = {"ones": negative, "positive-ones": False, "negative-ones": True}[codec.nan]
+        without = {"ones": 0, "positive-ones": largest, "negative-ones": sign_bit | largest}[codec.nan]
+        return sign_bit - 1 | (sign_bit if signed else 0) if with_nan else without
     if codec.nan == "positive":
         return MINIFLOAT_NAN[val] if with_nan else largest
     if with_nan:
         return MINIFLOAT_NAN[val] | (sign_bit if negative else 0)
-    zero_is_negative = {"signed-zero": negative, "inverted-zero": not negative}.get(codec.nan, False)
-    return sign_bit if zero_is_negative and codec.zero_sign != "drop" else 0
+    zero_is_negative = {"signed-zero": negative, "inverted-zero": not negative, "negative-zero": True}.get(
+        codec.nan, False
+    )
+    return sign_bit if zero_is_negative else 0
 
 
 def overflow_code(val: str, codec: C) -> int:
@@ -176,7 +200,9 @@ def encode(val: str, bits: int, codec: C = CANONICAL, table: Sequence[int] | Non
     check_covered(codec, val, table)
     if table is not None:
         oracle.check_table(val, table)
-        return encode_thresholds(val, bits, codec) if codec.rounding == "thresholds" else oracle.encode(val, bits, table)
+        return (
+            encode_thresholds(val, bits, codec) if codec.rounding == "thresholds" else oracle.encode(val, bits, table)
+        )
     return encode_integer(val, bits, codec) if val in INTEGER_RANGE else encode_minifloat(val, bits, codec)
 
 

@@ -33,7 +33,12 @@ class K:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> K:
-        return cls(**{**row, "fields": tuple(row.get("fields", ()))})
+        members: dict[str, Any] = {**row, "fields": tuple(row.get("fields", ()))}
+        made = cls(**members)
+        refuse_if(
+            made.stream == "scale-first" and made.scale_layout == "128x4", "tiles of scales apart from their words"
+        )
+        return made
 
 
 CANONICAL = K("canonical")
@@ -97,7 +102,7 @@ def words(s: S, shape: Shape, k: K) -> Words:
     bits = word_bits(s)
     axes = oracle.swap_axes(shape, s)
     stored = tuple(shape[a] for a in axes)
-    lines, length = oracle.line_format(stored)
+    _lines, length = oracle.line_format(stored)
     dense = k.word_order == "dense"
     a_line = -(-length * width // 32) if dense else -(-length // n)
     inner = (extents(s, len(shape))[-1:] or (1,))[0]
@@ -122,12 +127,15 @@ def words(s: S, shape: Shape, k: K) -> Words:
 
 def field_of(code: int, s: S, k: K) -> int:
     width = BITS[s.value]
-    return (code + (2 ** (width - 1) if k.bias == "half" else 0)) % 2**width
+    half = 1 << (width - 1) if k.bias == "half" else 0
+    return (code + half) % (1 << width)
 
 
 def code_of(field: int, s: S, k: K) -> int:
     width = BITS[s.value]
-    return oracle.extend(s.value, (field - (2 ** (width - 1) if k.bias == "half" else 0)) % 2**width, s.table is not None)
+    return oracle.extend(
+        s.value, (field - (2 ** (width - 1) if k.bias == "half" else 0)) % 2**width, s.table is not None
+    )
 
 
 def pack(codes: Sequence[int], shape: Shape, s: S, k: K) -> list[int]:
@@ -231,9 +239,7 @@ def to_bytes(q: Q, shape: Shape, s: S, k: K) -> bytes:
     return bytes(data)
 
 
-def from_bytes(
-    data: bytes, shape: Shape, s: S, k: K, padding: str = "refuse", ue4m3_bit7: str = "refuse"
-) -> Q:
+def from_bytes(data: bytes, shape: Shape, s: S, k: K, padding: str = "refuse", ue4m3_bit7: str = "refuse") -> Q:
     expected = byte_length(s, shape, k)
     refuse_if(len(data) != expected, f"{len(data)} bytes, expected {expected}")
     of_word, of_scale, end = value_and_scale_offsets(s, shape, k)

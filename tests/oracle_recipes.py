@@ -1,4 +1,4 @@
-"""The oracle for recipes: rules POL-1 and POL-5 to POL-10, written from their texts alone, without reading any other
+"""The oracle for recipes: rules POL-1 and POL-5 to POL-10 and POL-20, written from their texts alone, without reading any other
 implementation; built on `oracle` and `oracle_products`, which were written the same way, and on `oracle_codecs`.
 
 A recipe is read from a row as ``presets.toml`` holds it. A step computes the exact result and rounds it once; numbers
@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -22,7 +23,6 @@ from .oracle import (
     MINIFLOAT,
     NAN32,
     SCALE_BYTES,
-    SIGN32,
     WIDE,
     Q,
     Refused,
@@ -60,19 +60,9 @@ def scale_bits(kind: str, bits: int, up: bool) -> int:
     """up[T] and rne[T]: the number of a scale type, as binary32."""
     if is_nan(bits) or kind == "f32":
         return canonical(bits)
-    signed = kind in WIDE
-    if sign_of(bits) and not signed:  # the numbers of the type are all above; 0 is there, or the smallest is nearest
-        return oracle.decode_scale(kind, 0)
     magnitude = bits & MAGNITUDE
-    if sign_of(bits) and up:  # not below: the magnitude not above
-        return SIGN32 | toward_zero(kind, magnitude)
-    return sign_of(bits) | oracle.decode_scale(kind, oracle.round_magnitude_to_scale(kind, magnitude, up))
-
-
-def toward_zero(kind: str, magnitude: int) -> int:
-    code = oracle.round_magnitude_to_scale(kind, magnitude, True)
-    found = oracle.decode_scale(kind, code)
-    return found if found <= magnitude else oracle.decode_scale(kind, code - 1)
+    found = oracle.decode_scale(kind, oracle.round_magnitude_to_scale(kind, magnitude, up))
+    return found | (sign_of(bits) if found or kind in WIDE else 0)
 
 
 def narrowed(kind: str, bits: int) -> int:
@@ -110,6 +100,24 @@ POW2: dict[str, Callable[[S, Fraction], bool]] = {
     "even1": lambda s, m: m >= Fraction(7, 4),
     "fit": fit_turns,
 }
+LOGARITHMS = ("logfloor", "logceil")
+
+
+def logarithm32(q: Fraction) -> Fraction:
+    """log2 to 60 digits, rounded to binary32 once."""
+    if q == oracle.power2(exponent(q)):
+        return Fraction(exponent(q))
+    with localcontext(prec=60):
+        found = (Decimal(q.numerator).ln() - Decimal(q.denominator).ln()) / Decimal(2).ln()
+    return value(rn32(Fraction(found)))
+
+
+def by_logarithm(rule: str, s: S, bits: int) -> int:
+    """The exponent before it is clamped, of a finite number above zero. POL-20"""
+    if rule == "logfloor":
+        return math.floor(logarithm32(abs(value(bits)))) - exponent(largest(s))
+    quotient = oracle.divide32(absolute32(bits), rn32(largest(s)))
+    return -127 if is_zero(quotient) else math.ceil(logarithm32(value(quotient)))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -119,8 +127,10 @@ def power_of_two(rule: str, s: S, bits: int) -> int:
         return NAN32
     if is_zero(bits):
         return rn32(oracle.power2(-127))
-    if is_inf(bits) and rule in ("rceil", "fit"):
+    if is_inf(bits) and rule in ("rceil", "fit", *LOGARITHMS):
         return rn32(oracle.power2(127))
+    if rule in LOGARITHMS:
+        return rn32(oracle.power2(max(-127, min(127, by_logarithm(rule, s, bits)))))
     whole = Fraction(2) ** 128 if is_inf(bits) else abs(value(bits))
     ell = exponent(whole)
     e = ell - exponent(largest(s)) + POW2[rule](s, whole / oracle.power2(ell))
@@ -153,7 +163,7 @@ SIGNATURES = {
     "up": ("n", ("T", *SCALE_BYTES)),
     "rne": ("n", ("T", *SCALE_BYTES)),
     "narrow": ("n", ("f16", "bf16")),
-    "pow2": ("n", tuple(POW2)),
+    "pow2": ("n", (*POW2, *LOGARITHMS)),
 }
 
 # ---------------------------------------------------------------- programs
@@ -348,9 +358,7 @@ def stored(kind: str, bits: int) -> int:
         return oracle.encode_scale(kind, bits)
     if kind in WIDE:
         code = (oracle.wide_sign(kind) if sign_of(bits) else 0) | (
-            oracle.wide_inf(kind)
-            if is_inf(bits)
-            else oracle.round_magnitude_to_scale(kind, bits & MAGNITUDE, False)
+            oracle.wide_inf(kind) if is_inf(bits) else oracle.round_magnitude_to_scale(kind, bits & MAGNITUDE, False)
         )
     else:
         refuse_if(sign_of(bits) != 0 or is_inf(bits), f"{kind} lacks {bits:08x}")

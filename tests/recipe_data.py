@@ -19,7 +19,7 @@ from .oracle_recipes import R
 
 WIDTH = 8
 #: Mantissas at which some rule for a power of two turns.
-MANTISSAS = tuple(Fraction(m) for m in ("1", "1.5", "1.75", "1.8125", "1.875", "1.9375")) + (2 - Fraction(1, 2**23),)
+MANTISSAS = (*tuple(Fraction(m) for m in ("1", "1.5", "1.75", "1.8125", "1.875", "1.9375")), 2 - Fraction(1, 2**23))
 EXPONENTS = (-149, -127, -126, -125, -123, -119, -112, 0, 126, 127)
 EDGES = tuple(g.bits(n) for n in ("0", "1", "0.1", "127", "8", "1e-38", "1e-42", "65504", "3.4028234e38"))
 
@@ -27,7 +27,7 @@ EDGES = tuple(g.bits(n) for n in ("0", "1", "0.1", "127", "8", "1e-38", "1e-42",
 def power_peaks() -> list[int]:
     """amax at and beside every threshold of POL-7 over the exponents at which something is clamped or subnormal."""
     found = [oracle.rn32(m * oracle.power2(e)) for e in EXPONENTS for m in MANTISSAS]
-    return sorted({p for p in g.around([p for p in found if p < INF32])})
+    return sorted(set(g.around([p for p in found if p < INF32])))
 
 
 def scale_peaks(kind: str, factors: Sequence[Fraction], count: int, seed: int) -> list[int]:
@@ -36,9 +36,12 @@ def scale_peaks(kind: str, factors: Sequence[Fraction], count: int, seed: int) -
     scales = g.positive_scales(kind)
     picked = [*scales[:4], *scales[-4:], *(source.choice(scales) for _ in range(count))]
     exact = [oracle.value(p) for p in picked]
-    exact += [(a + oracle.value(g.stepped(p, 1))) / 2 if kind == "f32" else a * Fraction(17, 16) for a, p in zip(exact, picked, strict=True)]
+    exact += [
+        (a + oracle.value(g.stepped(p, 1))) / 2 if kind == "f32" else a * Fraction(17, 16)
+        for a, p in zip(exact, picked, strict=True)
+    ]
     places = [oracle.rn32(a * f) for a in exact for f in factors]
-    return sorted({p for p in g.around([p for p in places if p < INF32])})
+    return sorted(set(g.around([p for p in places if p < INF32])))
 
 
 def ue4m3_midpoints() -> list[Fraction]:
@@ -96,7 +99,9 @@ def two_levels(r: R, s: S, codec: C = CANONICAL) -> list[list[list[int]]]:
     for whole in (*EDGES, g.bits("4.875"), g.bits("2688"), g.bits("0.7"), oracle.rn32(oracle.power2(-130))):
         peaks = [whole, 0, 1, g.stepped(whole, -1), multiply32(whole, g.bits("1e-6"))]
         share = oracle.value(whole) / 448
-        peaks += [g.stepped(oracle.rn32(m * share), source.choice((-1, 0, 1))) for m in source.sample(ue4m3_midpoints(), 20)]
+        peaks += [
+            g.stepped(oracle.rn32(m * share), source.choice((-1, 0, 1))) for m in source.sample(ue4m3_midpoints(), 20)
+        ]
         peaks = [min(p & 0x7FFFFFFF, whole) for p in peaks]
         rows = filled(peaks, s, r, codec, 12)
         tensors.append(rows)

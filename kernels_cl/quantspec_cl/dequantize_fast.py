@@ -107,9 +107,7 @@ def _lanes(machine: Machine, walk: Walk, eights: int, *, tiled: bool) -> int:
     return wide if fits else GROUP
 
 
-def _program(
-    scheme: Scheme, field: Field, out: ScaleType, lanes: int, vectors: int, *, each: bool
-) -> Program:
+def _program(scheme: Scheme, field: Field, out: ScaleType, lanes: int, vectors: int, *, each: bool) -> Program:
     """The program that is told the facts of the formats, and no name of one."""
     facts = value_facts(scheme.value, scheme.table) | scale_facts(scheme)
     facts |= {"WIDTH": field.width, "FIELDS": field.fields, "EACH": int(each)}

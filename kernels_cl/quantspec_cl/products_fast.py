@@ -23,7 +23,16 @@ from .trust import trust
 
 __all__ = ["Plan", "plan", "run"]
 
-FILES = ("prelude.cl", "steps.cl", "matrix.cl", "fma.cl", "lanes.cl", "decode_fast.cl", "weights_fast.cl", "products_fast.cl")
+FILES = (
+    "prelude.cl",
+    "steps.cl",
+    "matrix.cl",
+    "fma.cl",
+    "lanes.cl",
+    "decode_fast.cl",
+    "weights_fast.cl",
+    "products_fast.cl",
+)
 RUN = 32  #: indices, PRD-4
 GROUP = 8  #: columns of a vector
 WIDTHS = (2, 4, 8)  #: bits of a field

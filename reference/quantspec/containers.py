@@ -101,6 +101,12 @@ def _check(container: Container) -> None:
                 "POL-3",
                 f"container={container.name!r} is not defined: {member}={value!r}; allowed: {', '.join(allowed)}",
             )
+    if container.stream == "scale-first" and container.scale_layout != "row-major":
+        raise UnsupportedError(
+            "POL-17",
+            f"container={container.name!r}: scale_layout={container.scale_layout!r} with stream='scale-first'; allowed there: "
+            "row-major",
+        )
     own = container.field_order == "permuted"
     if own != bool(container.fields) or sorted(container.fields) != list(range(len(container.fields))):
         raise UnsupportedError(

@@ -39,6 +39,10 @@ STAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "element": ("q", ("x", "s", "g", "b", "a", "A")),
     "decode": ("y", ("v", "s", "g", "b")),
 }
+#: The stages that choose a scale.
+CHOOSING = ("single", "tensor", "block")
+#: The constant that is a name.
+INFINITY = "inf"
 #: Name of an operation -> its arguments (n a number, c a condition) and its result.
 OPERATIONS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("mul", "div", "add", "sub", "min", "max", "fmin", "fmax"), ("nn", "n")),
@@ -120,6 +124,8 @@ def check(stage: str, steps: Program, where: str) -> None:
                 ", ".join(f"{step.op}[{kind}]" for kind in BRACKETS.get(step.op, ())) or f"{step.op} without brackets"
             )
             raise _fail(where, step, f"[{step.kind}]; allowed: {allowed}")
+        if step.kind == "T" and stage not in CHOOSING:
+            raise _fail(where, step, f"T has a meaning only where a scale is chosen: {', '.join(CHOOSING)}")
         if len(step.args) != len(takes):
             raise _fail(where, step, f"{len(step.args)} arguments; {step.op} takes {len(takes)}")
         for argument, kind in zip(step.args, takes, strict=True):
@@ -132,7 +138,7 @@ def check(stage: str, steps: Program, where: str) -> None:
                     step,
                     f"{argument!r} is {'a number' if known == 'n' else 'a condition'}; {step.op} takes the other",
                 )
-        if step.name in kinds:
+        if step.name in kinds or step.name == INFINITY:
             raise _fail(where, step, f"{step.name!r} has a meaning already")
         if (step.name == result) != (step is steps[-1]):
             raise _fail(where, step, f"the last step, and no other, gives {result!r}")
@@ -143,7 +149,7 @@ def check(stage: str, steps: Program, where: str) -> None:
 
 def _constant(text: str, where: str, step: Assignment) -> np.float32 | None:
     """The number of a constant; None for a name."""
-    if text == "inf":
+    if text == INFINITY:
         return np.float32(np.inf)
     if not _HEX_FLOAT.fullmatch(text):
         if not _NAME.fullmatch(text):

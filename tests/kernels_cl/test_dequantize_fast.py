@@ -112,9 +112,7 @@ def agrees(session: qc.Session, tensor: qs.Quantized, dtype: str, kernel: str, *
 
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize(("text", "shape", "dtype", "kernel"), CASES)
-def test_words_give_the_references_bits(
-    text: str, shape: tuple[int, ...], dtype: str, kernel: str, lanes: int
-) -> None:
+def test_words_give_the_references_bits(text: str, shape: tuple[int, ...], dtype: str, kernel: str, lanes: int) -> None:
     for seed in range(3):
         agrees(fast(lanes=lanes), tensor_of(text, shape, seed=seed), dtype, kernel)
 

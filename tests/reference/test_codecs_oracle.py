@@ -37,7 +37,7 @@ Encode = Callable[..., Any]
 @cache
 def inputs(value: str) -> tuple[int, ...]:
     """Every number of the format, every tie, what lies beyond, each with its neighbours; zeros, tiny, huge, NaN, Inf."""
-    edges = {p for p in (*g.thresholds(value), *g.around(g.POWERS[::7]), *g.SPECIAL, *g.random_patterns(13, 100))}
+    edges = {*g.thresholds(value), *g.around(g.POWERS[::7]), *g.SPECIAL, *g.random_patterns(13, 100)}
     return tuple(sorted({p ^ sign for p in edges for sign in (0, SIGN32)}))
 
 
@@ -91,9 +91,14 @@ def test_every_row_over_tables(name: str) -> None:
 @pytest.mark.parametrize("value", g.VALUES)
 def test_thresholds_are_refused_in_symmetric_mode(value: str, name: str) -> None:
     codec = C.of(ROWS[name])
-    assert agree(name, partial(oracle_codecs.encode, value, 0, codec), partial(qs.encode, [0.0], value, codec=name)) is None
+    assert (
+        agree(name, partial(oracle_codecs.encode, value, 0, codec), partial(qs.encode, [0.0], value, codec=name))
+        is None
+    )
     code = np.array([0], np.uint8)
-    assert agree(name, partial(oracle_codecs.decode, value, 0, codec), partial(qs.decode, code, value, codec=name)) is None
+    assert (
+        agree(name, partial(oracle_codecs.decode, value, 0, codec), partial(qs.decode, code, value, codec=name)) is None
+    )
 
 
 COMBINATIONS = [
@@ -104,9 +109,12 @@ COMBINATIONS = [
 
 
 def check_combination(value: str, members: dict[str, str], numbers: Sequence[int], encode: Encode = qs.encode) -> None:
-    row, codec = qs.Codec("drawn", **members), C("drawn", **members)
+    given: dict[str, Any] = dict(members)
+    row, codec = qs.Codec("drawn", **given), C("drawn", **given)
     what = f"{value} {members}"
-    require_bits(what, [oracle_codecs.encode(value, p, codec) for p in numbers], encode(floats(numbers), value, codec=row))
+    require_bits(
+        what, [oracle_codecs.encode(value, p, codec) for p in numbers], encode(floats(numbers), value, codec=row)
+    )
     codes = oracle.valid_codes(value)
     decoded = qs.decode(np.array(codes, np.uint8), value, codec=row)
     require_bits(what, [oracle_codecs.decode(value, code, codec) for code in codes], decoded, codes)

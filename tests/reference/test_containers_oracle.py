@@ -1,4 +1,4 @@
-"""Containers against the oracle: words and bytes both ways, dirty padding, lengths, conversion, refusals. POL-3, POL-14 to POL-18."""
+"""Containers against the oracle: words and bytes both ways, padding, lengths, conversion, refusals. POL-3, POL-14 to POL-18."""
 
 import itertools
 import random
@@ -24,7 +24,14 @@ from ..oracle_containers import K
 ROWS: dict[str, dict[str, Any]] = {
     row["name"]: row for row in tomllib.loads((files(qs) / "presets.toml").read_text("utf-8"))["container"]
 }
-STORES = (("native", 0), ("packed_native", 0), ("packed_native", 1), ("packed_u32", 0), ("packed_u32", 1), ("packed_u32", 2))
+STORES = (
+    ("native", 0),
+    ("packed_native", 0),
+    ("packed_native", 1),
+    ("packed_u32", 0),
+    ("packed_u32", 1),
+    ("packed_u32", 2),
+)
 LEVELS: tuple[dict[str, Any], ...] = (
     {"tensor": "f32"},
     {"block": (4,), "block_type": "f16"},
@@ -34,7 +41,20 @@ LEVELS: tuple[dict[str, Any], ...] = (
     {"block": (3,), "block_type": "bf16"},
     {"block": (), "block_type": "ue8m0"},
 )
-SHAPES: tuple[Shape, ...] = ((), (0,), (1,), (7,), (8,), (32,), (3, 5), (2, 16), (9, 32), (2, 3, 8), (3, 0, 4), (2, 2, 3, 4))
+SHAPES: tuple[Shape, ...] = (
+    (),
+    (0,),
+    (1,),
+    (7,),
+    (8,),
+    (32,),
+    (3, 5),
+    (2, 16),
+    (9, 32),
+    (2, 3, 8),
+    (3, 0, 4),
+    (2, 2, 3, 4),
+)
 
 ToBytes = Callable[..., bytes]
 
@@ -47,12 +67,14 @@ def cases() -> tuple[tuple[S, Shape], ...]:
     for i, (value, (store, d), levels, shape) in enumerate(itertools.product(values, STORES, LEVELS, SHAPES)):
         s = S(value, store, d, **levels)
         fits = d < max(len(shape), 1) and len(s.block or ()) <= len(shape)
-        if fits and (i % 3 == 0 or "block" in levels and len(shape) in (1, 2)):
+        if fits and (i % 3 == 0 or ("block" in levels and len(shape) in (1, 2))):
             found.append((s, shape))
     return tuple(found)
 
 
-def check(s: S, shape: Shape, k: K, row: qs.Container | str, source: random.Random, to_bytes: ToBytes = qs.to_bytes) -> bool:
+def check(
+    s: S, shape: Shape, k: K, row: qs.Container | str, source: random.Random, to_bytes: ToBytes = qs.to_bytes
+) -> bool:
     """One container over one scheme and shape; False where both sides refuse."""
     q, what = g.content(s, shape, source), f"{k} {s} {shape}"
     scheme, tensor = reference_scheme(s), reference_tensor(q, shape, s)
@@ -63,7 +85,9 @@ def check(s: S, shape: Shape, k: K, row: qs.Container | str, source: random.Rand
     if both is None or packed is None or size is None:
         return False
     require_same(f"{what}: length", size[0], size[1])
-    require_same(f"{what}: words_shape", oracle_containers.words(s, shape, k).shape or (1,), qs.words_shape(scheme, shape, row))
+    require_same(
+        f"{what}: words_shape", oracle_containers.words(s, shape, k).shape or (1,), qs.words_shape(scheme, shape, row)
+    )
     require_bits(f"{what}: words", packed[0], packed[1].words)
     require_same(f"{what}: bytes", both[0].hex(), both[1].hex())
     back = qs.split(both[0], scheme, shape, container=row)
@@ -127,7 +151,10 @@ def test_dirty_bytes_of_every_row(name: str) -> None:
 TILED = [
     (S("e2m1", "packed_native", 0, "f32", (2,), "ue4m3"), shape)
     for shape in ((129, 10), (128, 8), (1, 1), (5, 40), (2, 65, 7), (33, 9), (0, 4))
-] + [(S("e4m3", "native", 0, None, (1, 2), "ue8m0"), (130, 3)), (S("q4s", "packed_u32", 0, None, (2, 2), "ue4m3"), (300, 6))]
+] + [
+    (S("e4m3", "native", 0, None, (1, 2), "ue8m0"), (130, 3)),
+    (S("q4s", "packed_u32", 0, None, (2, 2), "ue4m3"), (300, 6)),
+]
 
 
 @pytest.mark.parametrize(("s", "shape"), TILED)

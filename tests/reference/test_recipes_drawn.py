@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -14,13 +15,24 @@ from .. import oracle
 from .. import strategies as g
 from ..bridge import REFERENCE, Mismatch, agree
 from ..oracle import Q, S
-from ..oracle_recipes import AMAX, CHOOSING, CONDITIONS, FACTS, POW2, SIGNATURES, STAGES, R
+from ..oracle_recipes import AMAX, CHOOSING, CONDITIONS, FACTS, LOGARITHMS, POW2, SIGNATURES, STAGES, R
 from .test_recipes_oracle import CODECS, FP4, NF4, TYPES, check, check_decode, codec
 
 CONSTANTS = (
-    "0x0p+0", "-0x0p+0", "0x1p+0", "-0x1p+0", "0x1.8p+1", "0x1.5p+11", "0x1p-149", "0x1p-126", "0x1p+126", "0x1.fffffep+127",
-    "0x1.555556p-3", "inf", "0x1.921fb6p+1",
-)  # fmt: skip
+    "0x0p+0",
+    "-0x0p+0",
+    "0x1p+0",
+    "-0x1p+0",
+    "0x1.8p+1",
+    "0x1.5p+11",
+    "0x1p-149",
+    "0x1p-126",
+    "0x1p+126",
+    "0x1.fffffep+127",
+    "0x1.555556p-3",
+    "inf",
+    "0x1.921fb6p+1",
+)
 ARITHMETIC = ("mul", "div", "add", "sub", "abs", "neg", "min", "max", "fmin", "fmax", "narrow", "sel", "cond")
 
 
@@ -41,7 +53,11 @@ def programs(draw: st.DrawFn, stage: str) -> list[str]:
             lines.append(f"{name}c = gt0({operand()})")
             lines.append(f"{name} = sel({name}c, {operand()}, {operand()})")
         elif op in ("up", "rne", "pow2"):  # of magnitudes
-            kinds = POW2 if op == "pow2" else [kind for kind in SIGNATURES[op][1] if kind != "T" or stage in CHOOSING]
+            kinds = (
+                (*POW2, *LOGARITHMS)
+                if op == "pow2"
+                else [kind for kind in SIGNATURES[op][1] if kind != "T" or stage in CHOOSING]
+            )
             lines.append(f"{name}m = abs({operand()})")
             lines.append(f"{name} = {op}[{draw(st.sampled_from(sorted(kinds)))}]({name}m)")
         elif op == "narrow":
@@ -73,7 +89,9 @@ def schemes(draw: st.DrawFn) -> S:
 
 
 NUMBERS = st.lists(
-    st.one_of(st.sampled_from(g.SPECIAL), st.sampled_from(g.POWERS), st.floats(-9, 9, width=32).map(g.bits), g.patterns32),
+    st.one_of(
+        st.sampled_from(g.SPECIAL), st.sampled_from(g.POWERS), st.floats(-9, 9, width=32).map(g.bits), g.patterns32
+    ),
     min_size=12,
     max_size=12,
 )
@@ -100,7 +118,14 @@ def test_any_recipe(
 
 
 @settings(g.PROPERTY, max_examples=40)
-@given(numbers=st.lists(st.one_of(st.sampled_from(g.SPECIAL[5:12]), *[st.floats(-9, 9, width=32).map(g.bits)] * 9), min_size=70, max_size=210), width=st.sampled_from((31, 33, 64, 70)))
+@given(
+    numbers=st.lists(
+        st.one_of(st.sampled_from(g.SPECIAL[5:12]), *[st.floats(-9, 9, width=32).map(g.bits)] * 9),
+        min_size=70,
+        max_size=210,
+    ),
+    width=st.sampled_from((31, 33, 64, 70)),
+)
 def test_any_mean(numbers: list[int], width: int) -> None:
     """absmean over several runs of 32 places, in blocks and over tensors that end in part of one."""
     steps = {"single": ["scale = abs(a)"], "element": ["q = div(x, s)"], "decode": ["y = mul(s, v)"]}
@@ -119,13 +144,21 @@ def test_any_mean(numbers: list[int], width: int) -> None:
 
 #: What v takes, from a table of finite numbers, and s takes, a scale of binary32 for each element: first every special
 #: one beside every v, then the numbers of the scale types, their midpoints and powers of two, and what is next to them.
-TABLE = tuple([*g.SPECIAL[:3], *g.SPECIAL[4:8], *(g.SPECIAL[i] for i in (13, 14, 16, 18, 20)), *g.random_patterns(9, 4)])
+TABLE = (*g.SPECIAL[:3], *g.SPECIAL[4:8], *(g.SPECIAL[i] for i in (13, 14, 16, 18, 20)), *g.random_patterns(9, 4))
 SCALES = (
     *(p for p in g.SPECIAL for _ in TABLE),
-    *(p for kind in ("f16", "bf16", "ue4m3", "ue8m0") for p in g.around(g.positive_scales(kind)[:: 1 if kind[0] == "u" else 611])),
-    *(oracle.rn32(oracle.value(p) * ratio) for ratio in (oracle.Fraction(17, 16), oracle.Fraction(3, 2)) for p in g.positive_scales("ue4m3")),
+    *(
+        p
+        for kind in ("f16", "bf16", "ue4m3", "ue8m0")
+        for p in g.around(g.positive_scales(kind)[:: 1 if kind[0] == "u" else 611])
+    ),
+    *(
+        oracle.rn32(oracle.value(p) * ratio)
+        for ratio in (Fraction(17, 16), Fraction(3, 2))
+        for p in g.positive_scales("ue4m3")
+    ),
     *(p + half for half in (0x8000, 0x1000, 0x400000) for p in g.POWERS),
-)  # fmt: skip
+)
 
 
 def check_operation(line: str, scales: Sequence[int], decode: Callable[..., Any] = qs.dequantize) -> None:
@@ -134,7 +167,14 @@ def check_operation(line: str, scales: Sequence[int], decode: Callable[..., Any]
     s = S("q4f", "native", block=(), block_type="f32", table=TABLE)
     q = Q([i % len(TABLE) for i in range(len(scales))], list(scales))
     check_decode(
-        q, (len(scales),), s, R.of(row), codec("canonical"), qs.Recipe.read(row), "canonical", replace(REFERENCE, dequantize=decode)
+        q,
+        (len(scales),),
+        s,
+        R.of(row),
+        codec("canonical"),
+        qs.Recipe.read(row),
+        "canonical",
+        replace(REFERENCE, dequantize=decode),
     )
 
 
@@ -221,14 +261,14 @@ MALFORMED: dict[str, dict[str, Sequence[str]]] = {
     "no decode": {"decode": []},
     "a condition that is none": {"refuse": ["abs(x)"]},
     "a condition on what is not there": {"refuse": ["isnan(s)"]},
-    "no such amax": {"amax": "max"},  # type: ignore[dict-item]
+    "no such amax": {"amax": "max"},
 }
 PLAIN = {"amax": "all", "single": ["scale = abs(a)"], "element": ["q = div(x, s)"], "decode": ["y = mul(s, v)"]}
 
 
 @pytest.mark.parametrize("what", MALFORMED)
 def test_a_program_without_a_meaning_is_refused_before_it_runs(what: str) -> None:
-    row = {"name": "drawn", **PLAIN, **MALFORMED[what]}
+    row: dict[str, Any] = {"name": "drawn", **PLAIN, **MALFORMED[what]}
     assert agree(what, lambda: R.of(row), lambda: qs.Recipe.of(qs.Recipe.read(row))) is None
     assert agree(what, lambda: R.of(row), lambda: qs.quantize([], "q8s.native.t-f32", recipe=qs.Recipe(**row))) is None
 
@@ -239,7 +279,7 @@ def test_the_program_that_the_refused_ones_change_is_none_of_them() -> None:
 
 
 @pytest.mark.parametrize("value", g.VALUES)
-@pytest.mark.parametrize("rule", POW2)
+@pytest.mark.parametrize("rule", (*POW2, *LOGARITHMS))
 def test_every_rule_for_a_power_of_two_in_every_format(rule: str, value: str) -> None:
     """Each threshold and its neighbours through both clamps; integers have no even and no fit."""
     row = {"name": "drawn", **PLAIN, "single": [f"scale = pow2[{rule}](a)"]}
@@ -249,5 +289,24 @@ def test_every_rule_for_a_power_of_two_in_every_format(rule: str, value: str) ->
     check(numbers, (len(numbers),), s, R.of(row), codec("canonical"), row=qs.Recipe.read(row))
 
 
-MANTISSAS = {value: (1, *(oracle.Fraction(m, 32) for m in (48, 56, 58, 60, 62)), oracle.Fraction(127, 64), oracle.H(value) / oracle.power2(e)) for value, e in
-    {"q8f": 6, "q8s": 6, "q4f": 2, "q4s": 2, "q2f": 0, "q2s": 0, "e4m3": 8, "e5m2": 15, "e2m1": 2, "e3m2": 4, "e2m3": 2}.items()}  # fmt: skip
+MANTISSAS: dict[str, tuple[int | Fraction, ...]] = {
+    value: (
+        1,
+        *(Fraction(m, 32) for m in (48, 56, 58, 60, 62)),
+        Fraction(127, 64),
+        oracle.H(value) / oracle.power2(e),
+    )
+    for value, e in {
+        "q8f": 6,
+        "q8s": 6,
+        "q4f": 2,
+        "q4s": 2,
+        "q2f": 0,
+        "q2s": 0,
+        "e4m3": 8,
+        "e5m2": 15,
+        "e2m1": 2,
+        "e3m2": 4,
+        "e2m3": 2,
+    }.items()
+}

@@ -1,4 +1,4 @@
-"""Recipes against the oracle: every row where its scales and codes turn, given scales, refusals, drawn programs. POL-5 to POL-10."""
+"""Recipes against the oracle: every row where its scales and codes turn, given scales, refusals. POL-5 to POL-10."""
 
 import itertools
 import random
@@ -16,7 +16,17 @@ import quantspec as qs
 
 from .. import oracle, oracle_codecs, oracle_recipes, recipe_data
 from .. import strategies as g
-from ..bridge import REFERENCE, Mismatch, Verbs, agree, floats, reference_scheme, require_bits, require_content, scale_codes_array
+from ..bridge import (
+    REFERENCE,
+    Mismatch,
+    Verbs,
+    agree,
+    floats,
+    reference_scheme,
+    require_bits,
+    require_content,
+    scale_codes_array,
+)
 from ..oracle import Q, S, Shape
 from ..oracle_codecs import C
 from ..oracle_recipes import R
@@ -53,11 +63,11 @@ def schemes_of(name: str) -> list[S]:
     values = row.get("values", ("q8f", "q4s", "q2f", "e4m3", "e2m1"))
     found: list[S] = []
     for i, value in enumerate(values):
-        tables = [NF4] if name == "canonical" and value == "q4s" else []
+        tables: list[tuple[int, ...] | None] = [NF4] if name == "canonical" and value == "q4s" else []
         tables = [NF4, FP4] if row.get("modes") == ["lookup"] else [None, *tables] if tables else [None]
         types = row.get("scales", (TYPES[i % 5],))
         for table, kind in itertools.product(tables, types):
-            block = {"block": (recipe_data.WIDTH,), "block_type": kind}
+            block: dict[str, Any] = {"block": (recipe_data.WIDTH,), "block_type": kind}
             if "single" in row:
                 found += [S(value, "native", table=table, **block), S(value, "native", tensor=kind, table=table)]
             if "block" in row:
@@ -158,7 +168,7 @@ def test_every_row_decodes_codes_under_every_sort_of_scale(name: str) -> None:
             check_decode(q, shape, s, recipe(name), codec(coding), name, coding)
 
 
-GIVEN_SCALES = tuple(g.bits(n) for n in ("0", "1", "0.3", "1e-40", "3e38")) + (oracle.INF32, oracle.NAN32, g.bits(-2))
+GIVEN_SCALES = (*tuple(g.bits(n) for n in ("0", "1", "0.3", "1e-40", "3e38")), oracle.INF32, oracle.NAN32, g.bits(-2))
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -186,7 +196,9 @@ GIVEN_SCHEMES = [
 def test_what_a_row_does_not_cover_is_refused(name: str) -> None:
     """Each value format, scale type, mode, number of levels and shape: refused on both sides, or by neither."""
     r, c = recipe(name), codec(codecs_of(name)[0])
-    for value, kind, whole, table in itertools.product(("q8s", "q4f", "q2s", "e2m1", "e4m3", "e3m2"), TYPES, ("f32", "f16", None), (None, NF4)):
+    for value, kind, whole, table in itertools.product(
+        ("q8s", "q4f", "q2s", "e2m1", "e4m3", "e3m2"), TYPES, ("f32", "f16", None), (None, NF4)
+    ):
         if table is not None and value != "q4f":
             continue
         s = S(value, "native", tensor=whole, block=(4,), block_type=kind, table=table)
@@ -202,7 +214,8 @@ def stage_changed(stage: str, change: Callable[[str], str]) -> Verbs:
 
     def lying(row: qs.Recipe) -> qs.Recipe:
         lines = [change(line) for line in RECIPES[row.name][stage]]
-        return replace(row, **{stage: lines})
+        changed: dict[str, Any] = {stage: lines}
+        return replace(row, **changed)
 
     def quantize(x: Any, scheme: qs.Scheme, *, recipe: str, **more: Any) -> qs.Quantized:
         return qs.quantize(x, scheme, recipe=lying(qs.Recipe.of(recipe)), **more)
@@ -243,7 +256,9 @@ def test_steps_that_lie_are_caught(liar: str) -> None:
         check_row(name, stage_changed(stage, change))
 
 
-@pytest.mark.parametrize(("name", "kind"), [("ocp-mx", "ignore-nan"), ("nvidia-mx", "all"), ("ggml-q4_0", "all"), ("burn-absmean", "finite")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("ocp-mx", "ignore-nan"), ("nvidia-mx", "all"), ("ggml-q4_0", "all"), ("burn-absmean", "finite")]
+)
 def test_an_amax_that_lies_is_caught(name: str, kind: str) -> None:
     def quantize(x: Any, scheme: qs.Scheme, *, recipe: str, **more: Any) -> qs.Quantized:
         return qs.quantize(x, scheme, recipe=replace(qs.Recipe.of(recipe), amax=kind), **more)

@@ -60,6 +60,9 @@ SCHEMES: dict[str, tuple[str, ...]] = {
     "bnb-nf4-cpu": ("q4f.packed_native_0.lut-nf4.b64-f32",),
     "bnb-fp4-cpu": ("q4f.packed_native_0.lut-{table}.b64-f32",),
     "bitnet-absmean": ("q2s.native.t-f32",),
+    "gfloat-mx": _THREE,
+    "gguf-mxfp4": ("e2m1.packed_native_0.b32-ue8m0",),
+    "torchao-rceil": _THREE,
 }
 #: Presets with a first look at level 0.
 FIRST = {"ocp-mx": "e2m1.native.b32-ue8m0", "nvidia-mx": "e2m1.native.b32-ue8m0"}
