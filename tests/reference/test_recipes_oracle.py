@@ -66,7 +66,7 @@ def schemes_of(name: str) -> list[S]:
         tables: list[tuple[int, ...] | None] = [NF4] if name == "canonical" and value == "q4s" else []
         tables = [NF4, FP4] if row.get("modes") == ["lookup"] else [None, *tables] if tables else [None]
         types = row.get("scales", (TYPES[i % 5],))
-        for table, kind in itertools.product(tables, types):
+        for kind, table in ((kind, table) for kind in types for table in tables):
             block: dict[str, Any] = {"block": (recipe_data.WIDTH,), "block_type": kind}
             if "single" in row:
                 found += [S(value, "native", table=table, **block), S(value, "native", tensor=kind, table=table)]
