@@ -103,7 +103,7 @@ def _check(container: Container) -> None:
             )
     if container.stream == "scale-first" and container.scale_layout != "row-major":
         raise UnsupportedError(
-            "POL-17",
+            "POL-3",
             f"container={container.name!r}: scale_layout={container.scale_layout!r} with stream='scale-first'; allowed there: "
             "row-major",
         )

@@ -6,6 +6,7 @@ reciprocal that overflows, a cast of an integer that wraps, a shift by more than
 that kind, for every format and scale type, and under the recipes whose scales depend on amax alone.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -176,13 +177,13 @@ def _peaks(scheme: Scheme, peaks: Sequence[float]) -> Bits:
     even = peaks[: len(peaks) // 2 * 2]
     with np.errstate(all="ignore"):
         heads = np.asarray(even, np.float64).astype(np.float32).view(np.uint32)
-    return _rows(scheme, np.stack([heads, np.full_like(heads, 0x3F800000), heads | SIGN], 1))
+    return _rows(scheme, np.stack([heads, np.full(heads.shape, 0x3F800000, heads.dtype), heads | SIGN], 1))
 
 
 def _above(row: ValueFormat) -> Iterator[Ask]:
     """Numbers between the largest of the format and eight times it, 32 a binade, with both neighbours; far ones; Inf."""
     top = np.abs(finite_numbers(row).view(np.float32)).max()
-    first = int(np.frexp(top)[1]) - 1
+    first = math.frexp(float(top))[1] - 1
     exponents = range(first, first + 4)
     steps = [np.ldexp(np.float64(32 + part), exponent - 5) for exponent in exponents for part in range(32)]
     x = both_signs(np.concatenate([beside(bits32(steps)).reshape(-1), far()[::2]]).astype(np.uint32))
