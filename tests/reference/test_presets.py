@@ -495,3 +495,14 @@ def test_the_shipped_file_uses_every_codec_container_and_recipe_or_says_it_for_u
     }
     unused = set(qs.RECIPES) - {row.recipe.name for row in qs.PRESETS.values()}
     assert unused == {"ceil", "rceil", "even1"}, "kept for the rules that torchao and mlx offer by these names"
+
+
+def test_the_steps_of_the_canonical_row_saturate_in_f32_as_the_rules_do() -> None:
+    """H below 1 takes the raw scale beyond binary32. Rule SCL-8."""
+    scheme = qs.Scheme("q2s", "native", tensor="f32", mode="lookup", table=qs.Table.of([0.5, -0.25, 0, 0.125]))
+    steps = replace(qs.Recipe.of("canonical"), name="mine")
+    x = np.array([3.4028235e38, 1], np.float32)
+    by_rules, by_steps = qs.quantize(x, scheme), qs.quantize(x, scheme, recipe=steps)
+    assert by_rules.tensor_scale_code is not None and by_steps.tensor_scale_code is not None
+    assert int(by_rules.tensor_scale_code) == int(by_steps.tensor_scale_code) == 0x7F7FFFFF
+    assert by_rules.codes.tolist() == by_steps.codes.tolist()
