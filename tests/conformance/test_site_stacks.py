@@ -11,10 +11,12 @@ import pytest
 import quantspec as qs
 from quantspec_conformance.errors import DamagedError
 from quantspec_conformance.examples import Entry
+from quantspec_conformance.peers.identifying import documented, recorded
 from quantspec_conformance.peers.table import folder, peers
 from quantspec_conformance.records import deviations
 from quantspec_conformance.site import input_page, inputs, matrix_page, stack_pages
 from quantspec_conformance.site.faults import faults
+from quantspec_conformance.site.identified import findings
 from quantspec_conformance.site.inputs import Measured, answers, measured, questions
 from quantspec_conformance.site.measure import request_text
 from quantspec_conformance.site.results import KINDS, matrix, share, summary, tally
@@ -34,6 +36,27 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 # ---------------------------------------------------------------- stacks
+
+
+def test_every_answer_of_identify_is_on_the_page_of_its_stack() -> None:
+    for one in recorded()["answers"]:
+        stack = next(stack for stack in stacks() if one["peer"] in stack.peers)
+        lines = [line for line in PAGES[f"stacks/{stack.slug}"].splitlines() if f"`{one['scheme']}`" in line]
+        lines = [line for line in lines if ("asked as `" + one["as"] + "`" in line) == bool(one["as"])]
+        assert any(f"| {one['outcome']} |" in line and f"| {one['blocks']} |" in line for line in lines), one
+        for part in one["parts"]:
+            for place in part["except"]:
+                counts = f"| {part['part']} | {place['domain']} | {place['agrees']} of {place['of']} |"
+                assert any(counts in line and f"`{place['by']['got']}`" in line for line in lines), (one, place)
+            assert part["outcome"] != "none of the known" or any("none of the known; nearest" in line for line in lines)
+    assert findings("nobody") is None
+
+
+def test_the_name_that_is_documented_stands_first() -> None:
+    for row in documented():
+        page = PAGES[f"stacks/{next(stack for stack in stacks() if row.peer in stack.peers).slug}"]
+        for name in filter(None, (row.recipe, row.codec)):
+            assert re.search(rf"\| `{re.escape(row.scheme)}`[^|]*\| identified.*\| `{re.escape(name)}`", page), row
 
 
 def test_every_row_of_the_data_is_on_a_page_of_its_stack() -> None:

@@ -15,6 +15,7 @@ from ..spec import CHAPTERS
 from ..suitecommand import chosen_cases
 from .cells import table
 from .faults import faults
+from .identified import findings
 from .inputs import measured, questions
 from .render import render
 from .results import share, summary, tally
@@ -81,6 +82,7 @@ def _page(stack: Stack, rows: dict[str, Peer]) -> str:
         policies=policies, faults=[(fault.id, _case_line(fault.case, fault.missing)) for fault in mine],
         chapters=[(name.capitalize(), ids) for name, ids in chapters if ids], deviations=len(found),
         inputs=_inputs(stack), results=[_result(name) for name in stack.peers if summary(name) is not None],
+        identified=[(name, found) for name in stack.peers if (found := findings(name)) is not None],
     )  # fmt: skip
 
 
