@@ -62,7 +62,7 @@ def scale_bits(kind: str, bits: int, up: bool) -> int:
         return canonical(bits)
     magnitude = bits & MAGNITUDE
     found = oracle.decode_scale(kind, oracle.round_magnitude_to_scale(kind, magnitude, up))
-    return found | (sign_of(bits) if found or kind in WIDE else 0)
+    return found | (sign_of(bits) if (found and magnitude) or kind in WIDE else 0)
 
 
 def narrowed(kind: str, bits: int) -> int:
@@ -367,6 +367,22 @@ def stored(kind: str, bits: int) -> int:
     return code
 
 
+def whole_blocks_of(xbits: Sequence[int], shape: Shape, s: S) -> list[list[int]]:
+    """The places of each whole block, extents cut to their axes; an infinity, which counts in no mean, beyond the tensor."""
+    if s.block is None:
+        return [list(xbits)]
+    sizes = [min(e, n) for e, n in zip(oracle.extents(s, len(shape)), shape, strict=True)]
+    found = []
+    for cell in oracle.indices(oracle.grid(shape, s)):
+        places = []
+        for inside in oracle.indices(tuple(sizes)):
+            index = tuple(c * size + i for c, size, i in zip(cell, sizes, inside, strict=True))
+            exists = all(i < n for i, n in zip(index, shape, strict=True))
+            places.append(xbits[oracle.flat(index, shape)] if exists else INF32)
+        found.append(places)
+    return found
+
+
 def blocks_of(xbits: Sequence[int], shape: Shape, s: S) -> tuple[list[list[int]], list[int]]:
     """The elements of each block, and the block of each element."""
     cells = oracle.grid(shape, s)
@@ -408,7 +424,8 @@ def quantize(
     refuse_if(tensor_scale is not None and s.tensor is None, "tensor scale, but no tensor level")
     members, owner = blocks_of(xbits, shape, s)
     pick = AMAX[r.amax]
-    whole, each = pick(xbits), [pick(xs) for xs in members]
+    places = whole_blocks_of(xbits, shape, s) if r.amax == "absmean" else members
+    whole, each = pick(xbits), [pick(xs) for xs in places]
     for line in r.refuse:
         for numbers in {"A": [whole], "a": each, "x": xbits}.get(line.args[0], []):
             refuse_if(bool(OPERATIONS[line.op](numbers)), f"{line.op}({line.args[0]})")

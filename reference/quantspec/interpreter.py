@@ -108,7 +108,8 @@ def _stored(step: Assignment, x: F32, scale: ScaleType | None) -> tuple[F32, Mas
         codes = round_nearest(magnitude, target)
         saturated = (magnitude > to_bits(np.asarray(np.float32(target.largest)))) & (magnitude <= INF)
     number = to_bits(decode_scale_codes(codes, target))
-    number = np.where((bits != magnitude) & (number != 0 if not target.signed else True), number | SIGN, number)
+    zero = (magnitude == 0) | (number == 0)
+    number = np.where((bits != magnitude) & (target.signed | ~zero), number | SIGN, number)
     return to_float(np.where(magnitude > INF, QNAN, number)), saturated & (magnitude <= INF)
 
 

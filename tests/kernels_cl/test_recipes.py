@@ -160,7 +160,13 @@ def test_scales_that_are_given_and_half_and_bfloat_inputs(session: qc.Session) -
 def test_the_means_of_long_and_of_partial_blocks(session: qc.Session) -> None:
     preset = qs.Preset.of("burn-absmean")
     x = numbers(13, (5, 7, 101))
-    for text in ("q4s.native.b2x3x40-f32", "q8f.native.t-f32", "q2s.native.b64-bf16", "q8s.native.b7x1000-f32"):
+    for text in (
+        "q4s.native.b2x3x40-f32",
+        "q8f.native.b2x16-f32",
+        "q8f.native.t-f32",
+        "q2s.native.b64-bf16",
+        "q8s.native.b7x1000-f32",
+    ):
         assert same_policies(session, x, qs.Scheme.of(text), preset)
 
 
@@ -174,6 +180,24 @@ def test_a_negative_number_may_have_the_largest_magnitude_first_or_last(session:
     assert same_policies(session, long, qs.Scheme.of("q4f.native.b9001-f32"), mine)
     same_policies(session, rows, qs.Scheme.of("q4f.native.b4-f32"), mine)
     assert same_policies(session, rows[:3], qs.Scheme.of("q4f.native.b2x4-f32"), mine)
+
+
+UNSIGNED = ("up[ue8m0](n)", "rne[ue8m0](n)", "up[ue4m3](n)", "rne[ue4m3](n)", "up[f16](n)")
+
+
+@pytest.mark.parametrize("step", UNSIGNED)
+def test_a_zero_has_no_sign_in_an_unsigned_type(session: qc.Session, step: str) -> None:
+    mine = qs.Recipe(
+        "mine",
+        amax="signed",
+        single=("n = neg(a)", f"scale = {step}"),
+        element=("q = add(x, s)",),
+        decode=("y = mul(s, v)",),
+    )
+    x = np.float32([[0, 0], [1, 0], [2.0**-149, 0], [-3, 2]])
+    same_quantized(
+        session.quantize(x, "q8s.native.b2-f32", recipe=mine), qs.quantize(x, "q8s.native.b2-f32", recipe=mine), step
+    )
 
 
 EVERYTHING: dict[str, Any] = {
@@ -480,6 +504,8 @@ SIGNED = qs.Recipe("signed", "signed", single=["scale = up[T](a)"], element=["q 
 
 def signs(session: qc.Session) -> None:
     """Scales below zero."""
+    for step in UNSIGNED:
+        test_a_zero_has_no_sign_in_an_unsigned_type(session, step)
     x = families(qs.Scheme.of("q8s.native.b8-f16"))[1]
     expected = qs.quantize(x, "q8s.native.b8-f16", recipe=SIGNED)
     same_quantized(session.quantize(x, "q8s.native.b8-f16", recipe=SIGNED), expected, "signed")
@@ -533,6 +559,7 @@ FAULTS = (
     Fault("POL-20 a logarithm is exact", "-DLOGARITHM_LOSES=0u", logarithms),
     Fault("POL-20 a logarithm is coarser", "-DLOGARITHM_LOSES=96u", logarithms),
     Fault("POL-6 a sign is lost", "-DNARROWED_UP(x,number,f)=(number)", signs),
+    Fault("POL-6 a zero keeps its sign", "-DNARROWED_UP(x,number,f)=((number)|((x)&SIGN))", signs),
     Fault("POL-10 a NaN loses its sign", "-DQUOTIENT_NAN(x)=QNAN", nans),
     Fault("POL-8 runs of 16", "-DRUN=16u", means),
     Fault("POL-14 no bias", "-DBIASED(code,bias)=(code)", boxes),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -138,6 +139,21 @@ def test_any_mean(numbers: list[int], width: int) -> None:
         (S("q8s", "native", block=(3, 5), block_type="f32"), square),
     ):
         check(flat, shape, s, R.of(row), codec("canonical"), row=qs.Recipe.read(row))
+
+
+@pytest.mark.parametrize("shape", [(4, 26), (4, 10), (9, 70), (3, 5, 41)])
+@pytest.mark.parametrize("block", [(4, 16), (8, 32), (2, 64), (3, 3, 16)])
+def test_the_places_of_a_mean(shape: tuple[int, ...], block: tuple[int, ...]) -> None:
+    """absmean of blocks that are partial along several axes: where a run ends shows in the sum."""
+    if len(block) > len(shape):
+        return
+    rng = np.random.default_rng(len(shape) * 1000 + block[-1])
+    numbers = (rng.standard_normal(shape) * np.exp2(rng.integers(-6, 7, shape))).astype(np.float32)
+    row = {"name": "drawn", **PLAIN, "amax": "absmean"}
+    s = S("q8s", "native", block=block, block_type="f32")
+    check(
+        numbers.view(np.uint32).reshape(-1).tolist(), shape, s, R.of(row), codec("canonical"), row=qs.Recipe.read(row)
+    )
 
 
 # ---------------------------------------------------------------- single operations

@@ -7,7 +7,7 @@
 #define EVEN_THRESHOLD(limit) (limit)
 #endif
 #ifndef NARROWED_UP /* what an unsigned type makes of a sign. POL-6 */
-#define NARROWED_UP(x, number, f) ((x) & SIGN && ((f)->sign_bit || (number)) ? (number) | SIGN : (number))
+#define NARROWED_UP(x, number, f) ((x) & SIGN && ((f)->sign_bit || ((x) != SIGN && (number))) ? (number) | SIGN : (number))
 #endif
 #ifndef QUOTIENT_NAN /* a NaN quotient takes the sign of x. POL-10 */
 #define QUOTIENT_NAN(x) (QNAN | ((x) & SIGN))
