@@ -29,7 +29,7 @@ __all__ = [
 
 SCHEMA = "suite-1"
 #: Of the cases: major: their format, minor: more of them, patch: a corrected one.
-SUITE_VERSION = "1.3.0"
+SUITE_VERSION = "1.4.0"
 GENERATOR = {"name": "quantspec_conformance.suite.generate", "version": "1"}
 #: Bytes of a tensor that stays in the JSON.
 INLINE = 256

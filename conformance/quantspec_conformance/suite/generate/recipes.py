@@ -100,6 +100,7 @@ BUGS: dict[str, tuple[str, ...]] = {
     "ordinary": (),
     "ties": ("tie", "reciprocal"),
     "ulps": ("tie", "double-rounding", "reciprocal"),
+    "awkward": ("tie", "reciprocal", "decode-order"),
     "amax-steps": ("scale-rounding",),
     "scale-steps": ("scale-rounding",),
     "tiny": ("scale-underflow", "ftz"),
@@ -178,7 +179,7 @@ class _Blocks:
     def __init__(self, preset: Preset, scheme: Scheme, key: str) -> None:
         self.preset, self.scheme = preset, scheme
         self.width = 32 if scheme.block is None else scheme.block.extents[-1]
-        self.rng = rng_of(key)
+        self.rng, self.awkward_rng = rng_of(key), rng_of(f"{key}.awkward")
         self.half = float(scheme.half_range)
         if scheme.table is None and scheme.value.is_integer:
             self.half = float(scheme.value.highest)
@@ -191,6 +192,12 @@ class _Blocks:
             size = np.where(np.isfinite(x), np.abs(x), np.float32(0)).max(axis=1, keepdims=True)
             scales = np.maximum(size / np.float32(self.half), np.float32(math.ldexp(1, -126)))
         return {"scales": np.where(size > 0, scales, np.float32(1)).astype(np.float32)}
+
+    @property
+    def has_significand(self) -> bool:
+        """Whether a scale of the scheme is more than a power of two."""
+        levels = (self.scheme.tensor, None if self.scheme.block is None else self.scheme.block.scale)
+        return any(scale is not None and scale.mantissa_bits > 0 for scale in levels)
 
     def steps(self, x: F32) -> npt.NDArray[np.float64]:
         """What a code of 1 stands for in each row, by the law."""
@@ -242,12 +249,12 @@ class _Blocks:
         middles = midpoints(self.scheme.value)
         return middles[evenly(len(middles), 60)].view(np.float32)
 
-    def around(self, reach: Sequence[int]) -> F32:
-        """Elements at the limits times the step of their row, and so many patterns away."""
+    def around(self, reach: Sequence[int], *, mantissas: npt.ArrayLike = 1.0, times: int = 1) -> F32:
+        """Elements at the limits times the step of their row, and so many patterns away; each `times` times."""
         limits = self._limits()
-        many = max(1, -(-len(limits) * len(reach) // (self.width - 2)))
+        many = max(1, -(-len(limits) * len(reach) * times // (self.width - 2)))
         exponents = np.resize(np.array([0, -7, 3, -2]), many)
-        peaks = np.ldexp(np.float32(self.half), exponents).astype(np.float32)
+        peaks = np.ldexp(np.float32(self.half) * np.resize(np.float32(mantissas), many), exponents).astype(np.float32)
         if self.preset.recipe.amax == "signed":
             peaks = -peaks
         x = self._rows(peaks, 0)
@@ -260,6 +267,11 @@ class _Blocks:
         x[:, 2:] = np.where(exact == 0, np.int64(0), bits).astype(np.uint32).view(np.float32)
         largest = np.abs(peaks)[:, None]
         return np.clip(x, -largest, largest).astype(np.float32)
+
+    def awkward(self) -> F32:
+        """The limits and what is near under scales with a full significand: each order of operations rounds elsewhere."""
+        mantissas = (1 + self.awkward_rng.integers(1, 1 << 23, 16) / (1 << 23)).astype(np.float32)
+        return self.around([-2, -1, 0, 1, 2], mantissas=mantissas, times=3)
 
     def peaks(self, numbers: npt.ArrayLike) -> F32:
         """Numbers and one pattern to each side, as amax of a row each."""
@@ -299,6 +311,8 @@ class _Blocks:
         yield "ordinary", "ordinary blocks of several sizes", base[:3]
         yield "ties", "elements on the thresholds of their block", self.around([0])
         yield "ulps", "elements one pattern to each side of the thresholds", self.around([-1, 1])
+        if self.has_significand:
+            yield "awkward", "elements about the thresholds under scales of many bits", self.awkward()
         yield "amax-steps", "amax about the steps within a binade", self.amax_steps()
         yield "scale-steps", "amax about scales and middles of scales", self.scale_steps()
         tiny = [math.ldexp(m, e) for m, e in ((1, -126), (1.75, -125), (1, -120), (1.5, -118), (1, -100))]
