@@ -194,7 +194,7 @@ def test_a_zero_has_no_sign_in_an_unsigned_type(session: qc.Session, step: str) 
         element=("q = add(x, s)",),
         decode=("y = mul(s, v)",),
     )
-    x = np.float32([[0, 0], [1, 0], [2.0**-149, 0], [-3, 2]])
+    x = np.array([[0, 0], [1, 0], [2.0**-149, 0], [-3, 2]], np.float32)
     same_quantized(
         session.quantize(x, "q8s.native.b2-f32", recipe=mine), qs.quantize(x, "q8s.native.b2-f32", recipe=mine), step
     )

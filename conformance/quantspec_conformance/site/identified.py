@@ -25,9 +25,10 @@ def findings(peer: str) -> dict[str, Any] | None:
         return None
     header = ["format", "outcome", "recipe", "codec", "blocks asked"]
     leaves = [row for one in answers for row in _leaves(one)]
+    second = ["format", "of", "where", "agrees", "smallest input, others 0", "wrong in", "by the rule", "given"]
     return {
         "table": table(header, [_row(one) for one in answers]),
-        "leaves": table(["format", "of", "where", "agrees", "smallest input, others 0", "wrong in", "by the rule", "given"], leaves) if leaves else "",
+        "leaves": table(second, leaves) if leaves else "",
         "texts": [*dict.fromkeys(row.text for row in _known().values() if row.peer == peer)],
         "version": answers[0]["version"],
     }  # fmt: skip
@@ -69,6 +70,8 @@ def _question(by: dict[str, Any] | None) -> list[str]:
     """The smallest input, what of the answer is wrong, the bits by the rule and those given."""
     if by is None:
         return ["", "", "", ""]
-    numbered = [f"x[{place}] = `{bits}`" if place.isdigit() and " " not in bits else bits for place, bits in by["x"].items()]
+    numbered = [
+        f"x[{place}] = `{bits}`" if place.isdigit() and " " not in bits else bits for place, bits in by["x"].items()
+    ]
     place = "" if by["place"].startswith("[") else by["place"]  # an index into all codes that were read
     return [", ".join(numbered), place, f"`{by['expected']}`", f"`{by['got']}`"]

@@ -82,7 +82,7 @@ def _page(stack: Stack, rows: dict[str, Peer]) -> str:
         policies=policies, faults=[(fault.id, _case_line(fault.case, fault.missing)) for fault in mine],
         chapters=[(name.capitalize(), ids) for name, ids in chapters if ids], deviations=len(found),
         inputs=_inputs(stack), results=[_result(name) for name in stack.peers if summary(name) is not None],
-        identified=[(name, found) for name in stack.peers if (found := findings(name)) is not None],
+        identified=[(name, said) for name in stack.peers if (said := findings(name)) is not None],
     )  # fmt: skip
 
 

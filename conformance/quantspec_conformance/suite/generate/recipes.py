@@ -254,7 +254,9 @@ class _Blocks:
         limits = self._limits()
         many = max(1, -(-len(limits) * len(reach) * times // (self.width - 2)))
         exponents = np.resize(np.array([0, -7, 3, -2]), many)
-        peaks = np.ldexp(np.float32(self.half) * np.resize(np.float32(mantissas), many), exponents).astype(np.float32)
+        peaks = np.ldexp(np.float32(self.half) * np.resize(np.asarray(mantissas, np.float32), many), exponents).astype(
+            np.float32
+        )
         if self.preset.recipe.amax == "signed":
             peaks = -peaks
         x = self._rows(peaks, 0)
@@ -270,7 +272,7 @@ class _Blocks:
 
     def awkward(self) -> F32:
         """The limits and what is near under scales with a full significand: each order of operations rounds elsewhere."""
-        mantissas = (1 + self.awkward_rng.integers(1, 1 << 23, 16) / (1 << 23)).astype(np.float32)
+        mantissas = (1 + self.awkward_rng.integers(1, 1 << 23, (16,)) / (1 << 23)).astype(np.float32)
         return self.around([-2, -1, 0, 1, 2], mantissas=mantissas, times=3)
 
     def peaks(self, numbers: npt.ArrayLike) -> F32:
