@@ -27,7 +27,7 @@ from quantspec_conformance.triage.shrink import Shrunk, shrink
 from .test_triage import ADDRESS, Lie, Lying, changed, honest, made, quarters
 
 Array = npt.NDArray[Any]
-LARGE = (512, 1024)
+LARGE = (128, 1024)
 
 
 def at(part: str, flat: int, bit: int = 0) -> Lie:
@@ -81,12 +81,12 @@ def packed(scheme: str) -> Case:
 
 PLACES = {
     "first": (quantized, "e2m1.native.b32-ue8m0", "codes", 0),
-    "middle": (quantized, "e2m1.native.b32-ue8m0", "codes", 299_593),
-    "last": (quantized, "e2m1.native.b32-ue8m0", "codes", 512 * 1024 - 1),
-    "scale": (quantized, "q8s.native.b32-f16", "scale_codes", 9_362),
-    "two-levels": (quantized, "e2m1.packed_native_0.b16-ue4m3.t-f32", "codes", 299_593),
-    "number": (dequantized, "q4s.packed_u32_1.b2x16-f16", "y", 299_593),
-    "word": (packed, "e2m1.packed_native_0.b32-ue8m0", "words", 149_796),
+    "middle": (quantized, "e2m1.native.b32-ue8m0", "codes", 74_898),
+    "last": (quantized, "e2m1.native.b32-ue8m0", "codes", 128 * 1024 - 1),
+    "scale": (quantized, "q8s.native.b32-f16", "scale_codes", 2_340),
+    "two-levels": (quantized, "e2m1.packed_native_0.b16-ue4m3.t-f32", "codes", 74_898),
+    "number": (dequantized, "q4s.packed_u32_1.b2x16-f16", "y", 74_898),
+    "word": (packed, "e2m1.packed_native_0.b32-ue8m0", "words", 37_449),
 }
 
 

@@ -231,9 +231,8 @@ def wanted_power(pattern: int, kind: str, row: qs.ValueFormat) -> int:
     from fractions import Fraction
 
     a = Fraction(float(floats(pattern)[0]))
-    exponent = -150
-    while Fraction(2) ** (exponent + 1) <= a:
-        exponent += 1
+    exponent = a.numerator.bit_length() - a.denominator.bit_length()
+    exponent -= Fraction(2) ** exponent > a
     m = a / Fraction(2) ** exponent
     emax = {"e4m3": 8, "e5m2": 15, "e2m1": 2, "e3m2": 4, "e2m3": 2}[row.name]
     bits = {"e4m3": 3, "e5m2": 2, "e2m1": 1, "e3m2": 2, "e2m3": 3}[row.name]

@@ -18,8 +18,8 @@ from .process import ProcessImplementation
 __all__ = ["ALLOWED", "open_implementation"]
 
 ALLOWED = "reference, py:FILE.py:CLASS, py:NAME, exec:COMMAND, opencl:N, opencl:LABEL, files:FOLDER"
-#: Seconds for a device to be opened and its first kernels to be built.
-_DEVICE_HELLO = 120.0
+#: Seconds for a command to start, and for a device to be opened and its first kernels to be built.
+_HELLO, _DEVICE_HELLO = 30.0, 120.0
 
 
 def open_implementation(address: str, *, timeout: float = 10.0) -> Implementation:
@@ -36,7 +36,7 @@ def open_implementation(address: str, *, timeout: float = 10.0) -> Implementatio
 
         return open_python(address)
     if kind == "exec":
-        return ProcessImplementation(_command(rest), timeout=timeout)
+        return ProcessImplementation(_command(rest), timeout=timeout, hello_timeout=_HELLO)
     if kind == "files":
         from .files import FilesImplementation
 
