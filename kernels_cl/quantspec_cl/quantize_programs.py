@@ -1,5 +1,6 @@
 """The programs of the fast quantizers: what each is told, from the tables. A fact is a number or a row, never a format's name."""
 
+import struct
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import cycle, product
@@ -41,7 +42,7 @@ def facts_of(row: ScaleType, scheme: Scheme, found: Cut, given: Fixed, trusted: 
         **(
             {}
             if table is None
-            else {"VALUE_ENTRIES": len(table.bits), "THRESHOLDS": _numbers(table.thresholds.tolist())}
+            else {"VALUE_ENTRIES": len(table.bits), "THRESHOLDS": ",".join(map(_float, table.thresholds.tolist()))}
         ),
         **{"SCALE_ROW": _row(scale.name), "SCALE_POWER": int(not scale.has_zero), "SCALE_SIZE": scale.size},
         **{"SCALE_MANTISSA": scale.mantissa_bits, "SCALE_BIAS": scale.bias, "SCALE_LARGEST": scale.largest_code},
@@ -93,6 +94,12 @@ def _row(name: str) -> str:
 
 def _numbers(numbers: Iterable[int]) -> str:
     return ",".join(str(number) if number < 1 << 31 else f"{number}u" for number in numbers)
+
+
+def _float(key: int) -> str:
+    """The number of an order key, as OpenCL C spells it exactly."""
+    (number,) = struct.unpack("<f", struct.pack("<I", abs(key)))
+    return f"{'-' if key < 0 else ''}{number.hex()}f"
 
 
 def _definitions(facts: Iterable[tuple[str, int | str]]) -> tuple[str, ...]:

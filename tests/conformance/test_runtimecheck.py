@@ -247,10 +247,10 @@ NEW: Any = {"not launched": {"new": "new.cl"}}
 DONE = {"device": "Oclgrind", "compared": 9, "wrong": [], "launched": ["a", "b"], "not launched": {}}
 
 
-def gated(log: str, code: int | None = 0, **changed: Any) -> Outcome:
+def gated(log: str, code: int | None = 0, *, checker: str = "memory", **changed: Any) -> Outcome:
     """The gate's verdict."""
     return memory.gate(
-        Ended(code, "", "said", 1.0), {**DONE, **changed}, memory.read_log(log), checker="memory", repro="run it"
+        Ended(code, "", "said", 1.0), {**DONE, **changed}, memory.read_log(log), checker=checker, repro="run it"
     )
 
 
@@ -266,6 +266,8 @@ def test_the_gate_asks_for_an_empty_log_and_for_every_kernel(monkeypatch: pytest
     full = gated(LOG)
     assert (full.status, full.count, full.repro) == ("mismatch", 4, "run it") and "Read-write data race" in full.first
     assert gated("", launched=[], **NEW).first == "new (new.cl)"
+    without = gated("", checker="uninitialised", **NEW)  # the other checker sees the kernels of vectors
+    assert without.status == "ok" and without.notes == ("not judged, path fast: new",)
     assert gated("", wrong=["pack"]).status == "mismatch"
     assert gated("", code=-11).status == "crash" and gated("", code=None).status == "timeout"
     monkeypatch.setitem(memory.FALSE_POSITIVES, ("memory", "pack"), "known")
@@ -281,7 +283,7 @@ def test_a_checker_that_is_blind_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     assert blind.status == "refused" and "did not see the planted faults: race, bounds" in blind.detail
 
     def sees(variables: Any, words: Sequence[str], seconds: float) -> Any:
-        return ended, DONE, memory.read_log(LOG) if words else []
+        return ended, DONE, memory.read_log(LOG) if "canary" in words else []
 
     monkeypatch.setattr(memory, "_exercise", sees)
     assert memory.run_memory(model, {}, seconds=1).status == "ok"

@@ -19,6 +19,13 @@
 #define ABSENT 0xFFFFFFFFu /* in a table: the format has no such code; as a format's index: no such level */
 #define NOWHERE 0xFFFFFFFFFFFFFFFFul /* no element was found */
 
+/* Lanes of two vectors of eight in turn, one or two of each, from the low or the high half of their halves. Lane by lane: of
+   parts of a vector Oclgrind loses sight. */
+#define LOW_ONES(a, b) (uint8)((a).s0, (b).s0, (a).s1, (b).s1, (a).s4, (b).s4, (a).s5, (b).s5)
+#define HIGH_ONES(a, b) (uint8)((a).s2, (b).s2, (a).s3, (b).s3, (a).s6, (b).s6, (a).s7, (b).s7)
+#define LOW_TWOS(a, b) (uint8)((a).s0, (a).s1, (b).s0, (b).s1, (a).s4, (a).s5, (b).s4, (b).s5)
+#define HIGH_TWOS(a, b) (uint8)((a).s2, (a).s3, (b).s2, (b).s3, (a).s6, (a).s7, (b).s6, (b).s7)
+
 #ifndef TIE /* what decides a tie: the low bit of the quotient, so that ties go to even */
 #define TIE(q) ((q) & 1u)
 #endif

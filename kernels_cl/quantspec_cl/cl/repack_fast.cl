@@ -36,17 +36,12 @@ static void turn_fields(uint8* lines) {
 #endif
 }
 
-#define LOW2(a, b) (uint8)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5)
-#define HIGH2(a, b) (uint8)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7)
-#define LOW4(a, b) (uint8)(a.s01, b.s01, a.s45, b.s45)
-#define HIGH4(a, b) (uint8)(a.s23, b.s23, a.s67, b.s67)
-
 /* Lane y of turned[x] is lane x of row y. */
 static void turn_words(const uint8* r, uint8* turned) {
-    uint8 a = LOW2(r[0], r[1]), b = HIGH2(r[0], r[1]), c = LOW2(r[2], r[3]), d = HIGH2(r[2], r[3]);
-    uint8 e = LOW2(r[4], r[5]), f = HIGH2(r[4], r[5]), g = LOW2(r[6], r[7]), h = HIGH2(r[6], r[7]);
-    uint8 i = LOW4(a, c), j = HIGH4(a, c), k = LOW4(b, d), l = HIGH4(b, d);
-    uint8 m = LOW4(e, g), n = HIGH4(e, g), o = LOW4(f, h), p = HIGH4(f, h);
+    uint8 a = LOW_ONES(r[0], r[1]), b = HIGH_ONES(r[0], r[1]), c = LOW_ONES(r[2], r[3]), d = HIGH_ONES(r[2], r[3]);
+    uint8 e = LOW_ONES(r[4], r[5]), f = HIGH_ONES(r[4], r[5]), g = LOW_ONES(r[6], r[7]), h = HIGH_ONES(r[6], r[7]);
+    uint8 i = LOW_TWOS(a, c), j = HIGH_TWOS(a, c), k = LOW_TWOS(b, d), l = HIGH_TWOS(b, d);
+    uint8 m = LOW_TWOS(e, g), n = HIGH_TWOS(e, g), o = LOW_TWOS(f, h), p = HIGH_TWOS(f, h);
     turned[0] = (uint8)(i.lo, m.lo);
     turned[1] = (uint8)(j.lo, n.lo);
     turned[2] = (uint8)(k.lo, o.lo);

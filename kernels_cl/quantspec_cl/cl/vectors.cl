@@ -65,7 +65,7 @@ static float8 divided(float8 x, float8 s, float8 inverse, float8 rest) {
 #define CODES ((1u << (VALUE_BITS - 1)) - 1u)
 
 #if VALUE_LOOKUP
-__constant int THRESHOLD[] = {THRESHOLDS}; /* order keys, none near 0; the entries ascend, so the count is the index. QNT-7 */
+__constant float THRESHOLD[] = {THRESHOLDS}; /* normal numbers, so a quotient that flushed compares alike. QNT-7 */
 #endif
 
 /* Divided by a power of two, a number is rounded where it stands: s is then the lowest binade of normal codes, times the scale, and
@@ -84,8 +84,9 @@ static Divisor magic_of(uint8 exponent) { /* the scale's exponent field; of a bl
 /* Fields of the quotients of eight numbers. QNT-6, VAL-6, VAL-7, VAL-8 */
 static uint8 encode8(uint8 x, float8 s, float8 inverse, float8 rest) {
 #if VALUE_LOOKUP
-    int8 q = as_int8(divided(as_float8(x), s, inverse, rest)), sign = q >> 31, key = ((q & 0x7FFFFFFF) ^ sign) - sign, n = 0;
-    for (uint i = 0; i < sizeof(THRESHOLD) / sizeof(int); i++) n -= key > THRESHOLD[i];
+    float8 q = divided(as_float8(x), s, inverse, rest); /* the entries ascend: how many thresholds are below it is the index */
+    int8 n = 0; /* a function of the library: Oclgrind 21.10 adds 255 for a comparison of vectors that is true */
+    for (uint i = 0; i < sizeof(THRESHOLD) / sizeof(float); i++) n -= isgreater(q, (float8)THRESHOLD[i]);
     return as_uint8(n);
 #elif VALUE_INTEGER
     float8 q = divided(as_float8(x), s, inverse, rest);
@@ -120,7 +121,7 @@ static uint8 encode8(uint8 x, float8 s, float8 inverse, float8 rest) {
 
 /* The largest lane of each of eight vectors. */
 static uint8 across(uint8 a, uint8 b) { return larger((uint8)(a.lo, b.lo), (uint8)(a.hi, b.hi)); }
-static uint8 between(uint8 a, uint8 b) { return larger((uint8)(a.s01, b.s01, a.s45, b.s45), (uint8)(a.s23, b.s23, a.s67, b.s67)); }
+static uint8 between(uint8 a, uint8 b) { return larger(LOW_TWOS(a, b), HIGH_TWOS(a, b)); }
 static uint8 largest_lanes(uint8 a, uint8 b, uint8 c, uint8 d, uint8 e, uint8 f, uint8 g, uint8 h) {
     uint8 low = between(across(a, b), across(c, d)), high = between(across(e, f), across(g, h));
     uint8 m = larger((uint8)(low.even, high.even), (uint8)(low.odd, high.odd)); /* a c b d e g f h */
@@ -149,7 +150,7 @@ static void store32(uint8 a, uint8 b, uint8 c, uint8 d, __global uchar* words) {
     uint8 place = (uint8)(0, 4, 8, 12, 16, 20, 24, 28);
     a <<= place, b <<= place, c <<= place, d <<= place;
     uint8 p = (uint8)(a.lo, b.lo) | (uint8)(a.hi, b.hi), q = (uint8)(c.lo, d.lo) | (uint8)(c.hi, d.hi);
-    uint8 r = (uint8)(p.s01, q.s01, p.s45, q.s45) | (uint8)(p.s23, q.s23, p.s67, q.s67);
+    uint8 r = LOW_TWOS(p, q) | HIGH_TWOS(p, q);
     *((__global Bytes16*)words + 0) = as_uchar16((r.even | r.odd).s0213);
 #else
     uint8 place = (uint8)(0, 2, 4, 6, 8, 10, 12, 14);

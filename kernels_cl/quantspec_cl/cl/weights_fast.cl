@@ -5,26 +5,26 @@
 
 /* Eight columns' words of a run, word i of each in t[i]; columns start `stride` words apart. */
 #if ALONG
-#define LOW_PAIRS(a, b) (uint8)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5)
-#define HIGH_PAIRS(a, b) (uint8)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7)
-#define LOW_HALVES(a, b) (uint8)(a.s01, b.s01, a.s45, b.s45)
-#define HIGH_HALVES(a, b) (uint8)(a.s23, b.s23, a.s67, b.s67)
+static uint8 two_lines(__global const uint* a, __global const uint* b) {
 #if WIDTH >= 4
-#define TWO_LINES(j) (uint8)(vload4(0, words + j * stride), vload4(0, words + (j + 4) * stride))
+    return (uint8)(vload4(0, a), vload4(0, b));
 #else
-#define TWO_LINES(j) (uint8)(vload2(0, words + j * stride), 0u, 0u, vload2(0, words + (j + 4) * stride), 0u, 0u)
+    return (uint8)(a[0], a[1], 0u, 0u, b[0], b[1], 0u, 0u);
 #endif
+}
+#define TWO_LINES(j) two_lines(words + j * stride, words + (j + 4) * stride)
+
 static void load_run(__global const uint* words, ulong stride, uint8* t) {
 #pragma unroll
     for (uint i = 0; i < WIDTH; i += 4) {
         uint8 a = TWO_LINES(0), b = TWO_LINES(1), c = TWO_LINES(2), d = TWO_LINES(3);
-        uint8 e = LOW_PAIRS(a, b), f = LOW_PAIRS(c, d);
-        t[i] = LOW_HALVES(e, f);
-        t[i + 1] = HIGH_HALVES(e, f);
+        uint8 e = LOW_ONES(a, b), f = LOW_ONES(c, d);
+        t[i] = LOW_TWOS(e, f);
+        t[i + 1] = HIGH_TWOS(e, f);
 #if WIDTH >= 4
-        uint8 g = HIGH_PAIRS(a, b), h = HIGH_PAIRS(c, d);
-        t[i + 2] = LOW_HALVES(g, h);
-        t[i + 3] = HIGH_HALVES(g, h);
+        uint8 g = HIGH_ONES(a, b), h = HIGH_ONES(c, d);
+        t[i + 2] = LOW_TWOS(g, h);
+        t[i + 3] = HIGH_TWOS(g, h);
 #endif
         words += 4;
     }
