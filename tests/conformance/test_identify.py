@@ -1,6 +1,7 @@
 """Identify: policies drawn at random are found, whatever is not known is said to be none, and liars are caught."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -22,11 +23,13 @@ from quantspec_conformance.identify import Found, identify
 from quantspec_conformance.identify.asking import ANSWERED, Asking, Budget, wire
 from quantspec_conformance.identify.axes import Way, element_ways, scale_ways
 from quantspec_conformance.identify.domains import DOMAINS, blocks_in
+from quantspec_conformance.identify.hints import hint_lines
 from quantspec_conformance.identify.layout import Layout
 from quantspec_conformance.identify.pool import random_pool, scale_pool
 from quantspec_conformance.identify.predictions import ANY, Codes
 from quantspec_conformance.identify.quantizing import Quantizing
 from quantspec_conformance.identify.text import found_lines
+from quantspec_conformance.identify.verdict import PartFound
 from quantspec_conformance.implementations.law import Law, rejection
 from quantspec_conformance.peers.identifying import Documented, documented, recorded, right
 from quantspec_conformance.peers.table import peers
@@ -458,6 +461,18 @@ class Refusing(Synthetic):
         raise quantspec.UnsupportedError("POL-1", "recipe='x' is not defined")
 
 
+class Forgetful(Synthetic):
+    """It answers each block once; asked again for nothing but blocks that it knows, it breaks."""
+
+    def quantize(self, request: Request) -> dict[str, Any]:
+        rows = {row.tobytes() for row in np.array(request.tensors["x"].array())}
+        seen = self.__dict__.setdefault("seen", set())
+        if rows <= seen:
+            raise quantspec.HostError("QNT-1", "out of memory")
+        seen |= rows
+        return super().quantize(request)
+
+
 class Neighbourly(Synthetic):
     """It answers a lone block by the law; many at once have the scales of their neighbours."""
 
@@ -491,12 +506,45 @@ def test_who_takes_no_odd_number_of_rows_is_asked_for_even_ones() -> None:
 
 @pytest.mark.parametrize(
     ("liar", "outcome"),
-    [(Fickle, "answers change"), (Neighbourly, "answers change"), (Refusing, "refuses"), (Broken, "refuses")],
+    [
+        (Fickle, "answers change"),
+        (Forgetful, "answers change"),
+        (Neighbourly, "answers change"),
+        (Refusing, "refuses"),
+        (Broken, "refuses"),
+    ],
 )
 def test_liars_are_not_identified(liar: Callable[..., Synthetic], outcome: str) -> None:
     found = one(liar(RECIPES["canonical"], CODECS["canonical"]), "e2m1.packed_native_0.b32-ue8m0")
     assert found.outcome == outcome
     assert found.blocks <= 2000
+
+
+def test_other_bits_and_no_answer_the_second_time_are_told_apart() -> None:
+    """A crash in the middle is no change of bits."""
+    forgetful, fickle = (
+        " ".join(one(liar(RECIPES["ocp-mx"], CODECS["canonical"]), "e2m1.packed_native_0.b32-ue8m0").notes)
+        for liar in (Forgetful, Fickle)
+    )
+    assert "got no answer the second time" in forgetful and "got other bits" not in forgetful
+    assert "got other bits the second time" in fickle and "got no answer" not in fickle
+
+
+def test_a_feature_that_names_the_operation_alone_is_said_to_say_nothing() -> None:
+    class Bare(Synthetic):
+        said = "quantize:"
+
+        def handle(self, request: Request) -> Answer:
+            return Unsupported(self.said)
+
+    class Plain(Bare):
+        said = "scale:ue8m0"
+
+    notes = [one(liar(RECIPES["ocp-mx"], CODECS["canonical"]), "q8s.native.t-f32").notes for liar in (Bare, Plain)]
+    assert notes == [
+        ["quantize is answered unsupported, without saying what is lacking"],
+        ["quantize is answered unsupported: scale:ue8m0"],
+    ]
 
 
 def test_a_small_budget_is_kept() -> None:
@@ -524,3 +572,47 @@ def test_the_command_prints_and_exits_by_outcome() -> None:
     assert told["formats"][0]["outcome"] == "identified"
     assert CliRunner().invoke(main, ["identify", "nobody"]).exit_code == 2
     assert CliRunner().invoke(main, ["identify", "reference", "--format", "e9m9.native.t-f32"]).exit_code == 2
+    misspelt = CliRunner().invoke(main, ["identify", "reference", "--recipe", "ocp_mx"])
+    assert misspelt.exit_code == 2 and "(near: ocp-mx)" in misspelt.output
+
+
+def test_brief_leaves_out_the_path_and_what_refutes() -> None:
+    command = ["identify", "reference", "--format", "q8s.native.t-f32", "--max-blocks", "300"]
+    whole, brief = (CliRunner().invoke(main, [*command, *more]).output for more in ((), ("--brief",)))
+    assert "\n  path\n" in whole and "\n  refuted by\n" in whole
+    assert "path" not in brief and "refuted by" not in brief
+    assert set(brief.splitlines()) < set(whole.splitlines())
+
+
+def test_questions_that_split_nothing_are_not_on_the_printed_path() -> None:
+    found = one(Synthetic(RECIPES["ggml-q8_0"], CODECS["ties-away"]), "q8f.native.b32-f16")
+    idle = [step for step in found.path if step["after"] == step["before"]]
+    printed = [line for line in found_lines(found) if line.endswith(" ways")]
+    assert idle and len(printed) == len(found.path) - len(idle)
+    splits = [re.findall(r"(\d+) -> (\d+) ways", line)[0] for line in printed]
+    assert all(int(after) < int(before) for before, after in splits)
+
+
+def test_what_to_declare_and_what_was_not_asked_is_said() -> None:
+    """The hints of a library that has ocp-mx and ptx, ggml's blocks, and integers in a form that nobody asks for."""
+    scheme = "e2m1.native.b32-ue8m0"
+    container = PartFound("to_bytes", "identified", [{"container": "ggml-q8_0"}])
+    found = [
+        Found(scheme, "identified", recipes=["ocp-mx", "torchao-floor"], codecs=["ptx", "torchao"]),
+        Found("q8f.native.b32-f16", "identified", [container], recipes=["canonical"], codecs=["canonical", "ptx"]),
+        Found("q4f.native.b32-f16", "not offered"),
+    ]
+    mine = Identity(name="mine", values=("e2m1", "q8f", "q4s"), stores=("packed_u32",), scales=("f16",))
+    lines = list(hint_lines(mine, found, asked=False))
+    assert [line.split(" in hello")[0].split(": listed")[0].split() for line in lines] == [
+        ["declare", "policy.recipe=ocp-mx"],
+        ["declare", "policy.codec=ptx"],
+        ["declare", "policy.container=ggml-q8_0"],
+        ["not", "asked", "q4s"],
+    ]
+    assert lines[-1].endswith("--format q4s.packed_u32_0.b32-f16")
+    declared = {"recipe": "ocp-mx, even", "codec": "ptx", "container": "ggml-q8_0"}
+    assert list(hint_lines(replace(mine, policies=declared), found, asked=True)) == []
+    assert (
+        list(hint_lines(Identity(name="mine"), [Found(scheme, "identified", recipes=["canonical"])], asked=False)) == []
+    )
