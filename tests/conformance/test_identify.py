@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -20,8 +21,9 @@ from quantspec.recipes import RECIPES, Recipe
 from quantspec.values import encode_bits
 from quantspec_conformance.cli import main
 from quantspec_conformance.identify import Found, identify
-from quantspec_conformance.identify.asking import ANSWERED, Asking, Budget, wire
+from quantspec_conformance.identify.asking import ANSWERED, BREAKS, Asking, Budget, wire
 from quantspec_conformance.identify.axes import Way, element_ways, scale_ways
+from quantspec_conformance.identify.cli import asking
 from quantspec_conformance.identify.domains import DOMAINS, blocks_in
 from quantspec_conformance.identify.hints import hint_lines
 from quantspec_conformance.identify.layout import Layout
@@ -30,6 +32,7 @@ from quantspec_conformance.identify.predictions import ANY, Codes
 from quantspec_conformance.identify.quantizing import Quantizing
 from quantspec_conformance.identify.text import found_lines
 from quantspec_conformance.identify.verdict import PartFound
+from quantspec_conformance.implementations.errors import ImplementationError
 from quantspec_conformance.implementations.law import Law, rejection
 from quantspec_conformance.peers.identifying import Documented, documented, recorded, right
 from quantspec_conformance.peers.table import peers
@@ -518,6 +521,49 @@ def test_liars_are_not_identified(liar: Callable[..., Synthetic], outcome: str) 
     found = one(liar(RECIPES["canonical"], CODECS["canonical"]), "e2m1.packed_native_0.b32-ue8m0")
     assert found.outcome == outcome
     assert found.blocks <= 2000
+
+
+class Hangs(Synthetic):
+    """It never answers, and says why on stderr."""
+
+    def handle(self, request: Request) -> Answer:
+        self.asked += 1
+        raise ImplementationError("timeout", "no answer to quantize for 10 s", "Traceback\nMemoryError: no room")
+
+
+class HangsLater(Synthetic):
+    """It answers ordinary blocks, and breaks on those with a NaN."""
+
+    def handle(self, request: Request) -> Answer:
+        if request.op == "quantize" and np.isnan(request.tensors["x"].array()).any():
+            self.asked += 1
+            raise ImplementationError("crash", "the process ended: signal SIGSEGV")
+        return super().handle(request)
+
+
+def test_who_never_answers_is_not_asked_for_minutes() -> None:
+    hangs = Hangs(RECIPES["ocp-mx"], CODECS["canonical"])
+    found = one(hangs, "e2m1.packed_native_0.b32-ue8m0")
+    assert (found.outcome, hangs.asked) == ("refuses", BREAKS)
+    assert list(found.refusals) == [
+        "failed: timeout: no answer to quantize for 10 s; its last words: MemoryError: no room"
+    ]
+    later = HangsLater(RECIPES["ocp-mx"], CODECS["canonical"])
+    found = one(later, "e2m1.packed_native_0.b32-ue8m0")
+    assert later.asked > 2 * BREAKS and found.outcome == "identified"
+    assert list(found.refusals) == ["failed: crash: the process ended: signal SIGSEGV"]
+
+
+def test_a_terminal_is_told_what_is_asked_and_a_pipe_is_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with asking("e2m1.native.t-f32"):
+        assert capsys.readouterr().err == ""
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda stream: True, raising=False)
+    with pytest.raises(ZeroDivisionError), asking("e2m1.native.t-f32"):
+        assert capsys.readouterr().err.endswith("asking e2m1.native.t-f32 ...")
+        raise ZeroDivisionError
+    assert "e2m1" not in capsys.readouterr().err
 
 
 def test_other_bits_and_no_answer_the_second_time_are_told_apart() -> None:

@@ -2,12 +2,14 @@
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
 from ..guard import guarded
 
-__all__ = ["register"]
+__all__ = ["asking", "register"]
 
 
 @click.command()
@@ -51,6 +53,7 @@ def identify(
     from ..implementations.errors import ImplementationError
     from ..outside import printable
     from ..protocol.messages import Hello
+    from . import FORMATS
     from . import identify as search
     from .hints import hint_lines
     from .text import found_lines, head_line, last_line
@@ -64,7 +67,10 @@ def identify(
         identity = implementation.hello(Hello())
         if not as_json:
             click.echo(printable(head_line(identity)))
-        for one in search(implementation, formats, max_blocks=max_blocks, seed=seed, recipe=recipe):
+        verdicts = search(implementation, formats, max_blocks=max_blocks, seed=seed, recipe=recipe)
+        for scheme in formats or FORMATS:
+            with asking(scheme):
+                one = next(verdicts)
             found.append(one)
             if not as_json:
                 click.echo()
@@ -83,6 +89,19 @@ def identify(
             click.echo(printable(line))
         click.echo(last_line(found))
     sys.exit(outcome_code(found))
+
+
+@contextmanager
+def asking(scheme: str) -> Iterator[None]:
+    """While open, a terminal shows what is being asked: a slow implementation takes minutes for a format."""
+    shown = sys.stderr.isatty()
+    if shown:
+        click.echo(f"asking {scheme} ...", err=True, nl=False)
+    try:
+        yield
+    finally:
+        if shown:
+            click.echo("\r\x1b[K", err=True, nl=False)
 
 
 def register(main: click.Group) -> None:
