@@ -650,15 +650,27 @@ def test_what_to_declare_and_what_was_not_asked_is_said() -> None:
     ]
     mine = Identity(name="mine", values=("e2m1", "q8f", "q4s"), stores=("packed_u32",), scales=("f16",))
     lines = list(hint_lines(mine, found, asked=False))
-    assert [line.split(" in hello")[0].split(": listed")[0].split() for line in lines] == [
-        ["declare", "policy.recipe=ocp-mx"],
-        ["declare", "policy.codec=ptx"],
-        ["declare", "policy.container=ggml-q8_0"],
-        ["not", "asked", "q4s"],
+    assert [" ".join(line.split(" in hello")[0].split(": listed")[0].split()) for line in lines] == [
+        "declare policy.recipe=ocp-mx",
+        "declare policy.codec=ptx",
+        "declare policy.container=ggml-q8_0",
+        "no preset joins ocp-mx and ptx: cases of ocp-mx name the codec canonical; "
+        "quantspec expect script writes down what differs",
+        "not asked q4s",
     ]
     assert lines[-1].endswith("--format q4s.packed_u32_0.b32-f16")
     declared = {"recipe": "ocp-mx, even", "codec": "ptx", "container": "ggml-q8_0"}
-    assert list(hint_lines(replace(mine, policies=declared), found, asked=True)) == []
+    assert [line.split()[0] for line in hint_lines(replace(mine, policies=declared), found, asked=True)] == ["no"]
     assert (
         list(hint_lines(Identity(name="mine"), [Found(scheme, "identified", recipes=["canonical"])], asked=False)) == []
     )
+
+
+def test_what_to_declare_of_a_preset_are_its_rows() -> None:
+    """More rows may agree; those of the preset that was found go together."""
+    found = Found(
+        "q8f.native.b32-f16", "identified", recipes=["canonical", "ggml-q8_0"], codecs=["burn-cpu", "ties-away"]
+    )
+    found.presets = ["ggml-q8_0@0.19.0"]
+    lines = list(hint_lines(Identity(name="mine"), [found], asked=True))
+    assert [line.split()[1] for line in lines] == ["policy.recipe=ggml-q8_0", "policy.codec=ties-away"]
