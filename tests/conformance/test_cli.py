@@ -269,4 +269,4 @@ def test_help_says_what_is_covered_and_the_exit_codes() -> None:
         f"{counts['triples']} triples."
     ) in words
     code, output = invoke("--help")
-    assert "4 the suite is damaged" in " ".join(output.split())
+    assert "4 the suite or a result file is damaged, 130 interrupted, 141 " in " ".join(output.split())
