@@ -76,8 +76,8 @@ its name; `reference` is the law itself, `py:FILE.py:CLASS` an adapter.
 def main() -> None:
     """The conformance harness of quantspec: the exact bits of block-quantized tensors.
 
-    Exit codes: 0 as expected, 1 an unexpected outcome, 2 usage, 3 no usable device, 4 the suite is damaged, 141 the reader
-    of the report left.
+    Exit codes: 0 as expected, 1 an unexpected outcome, 2 usage, 3 no usable device or adapter, 4 the suite or a
+    result file is damaged, 130 interrupted, 141 the reader of the report left, 143 terminated.
     """
 
 

@@ -1,6 +1,9 @@
 """Faults of a run that are not results: each class carries the exit code that the command ends with."""
 
-__all__ = ["DamagedError", "DeviceError", "HarnessError", "UsageError"]
+__all__ = ["INTERRUPTED", "DamagedError", "DeviceError", "HarnessError", "UsageError"]
+
+#: The exit code of a command that was cut short, as a shell says of SIGINT.
+INTERRUPTED = 130
 
 
 class HarnessError(Exception):

@@ -14,7 +14,7 @@ import click
 
 import quantspec
 
-from .errors import HarnessError, UsageError
+from .errors import INTERRUPTED, HarnessError, UsageError
 from .outside import printable, reason_of
 
 __all__ = ["guarded"]
@@ -24,7 +24,6 @@ R = TypeVar("R")
 
 NEWLINE = "\n"
 READER_LEFT = 141
-INTERRUPTED = 130
 TERMINATED = 143
 UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .compare import EXPECTED, OUTCOMES
+from .errors import INTERRUPTED
 from .failure import Failure
 
 __all__ = ["DeviceResult", "RunResult"]
@@ -56,10 +57,12 @@ class RunResult:
 
     @property
     def exit_code(self) -> int:
-        """0 as expected, 1 an unexpected outcome or an interruption, 3 no usable device."""
+        """0 as expected, 1 an unexpected outcome, 3 no usable device, 130 a run cut short, whatever it found until then."""
+        if self.interrupted:
+            return INTERRUPTED
         if self.devices and all(device.unusable for device in self.devices):
             return 3
-        return 0 if not self.interrupted and all(device.as_expected for device in self.devices) else 1
+        return 0 if all(device.as_expected for device in self.devices) else 1
 
 
 def cell_counts(rows: Mapping[str, Counter[str]], members: Iterable[str]) -> tuple[int, int, Counter[str]]:

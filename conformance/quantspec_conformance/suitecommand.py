@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from .capabilities import strange_names
-from .errors import DeviceError, UsageError
+from .errors import INTERRUPTED, DeviceError, UsageError
 from .expect import Applied, Compared, Expectations, apply, read, run_info, unfinished
 from .implementations.address import open_implementation
 from .implementations.errors import ImplementationError
@@ -219,8 +219,10 @@ def _applied(run: _Run) -> Applied | None:
 
 
 def _exit_code(run: _Run, applied: Applied | None) -> int:
-    """0 as expected, 1 an unexpected outcome or an interruption."""
-    if run.stopped or any(not line.startswith(UNKNOWN) for line in run.gate):
+    """0 as expected, 1 an unexpected outcome, 130 a run cut short, whatever it found until then."""
+    if run.stopped:
+        return INTERRUPTED
+    if any(not line.startswith(UNKNOWN) for line in run.gate):
         return 1
     if applied is not None:
         return applied.exit_code

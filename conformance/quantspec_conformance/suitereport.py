@@ -187,7 +187,7 @@ def _verdict(out: Console, told: Told, code: int, level: int) -> None:
         out.print(f"unsupported: {unsupported} of {len(told.results)} cases ({share:.1f} %): no pass, no fail (CNF-5)")
     if level == 0:
         out.print(Text("level 0 is a first look, NOT a conformance run (CNF-4); --level 1 is one", style="yellow"))
-    verdict = "as expected" if code == 0 else "NOT as expected"
+    verdict = "interrupted" if told.stopped else "as expected" if code == 0 else "NOT as expected"
     out.print(
         Text(f"{told.address}: {verdict}, exit code {code}", style="green" if code == 0 else "bold red"), soft_wrap=True
     )

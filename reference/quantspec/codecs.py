@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .errors import UnsupportedError
 from .rounding import F32, INF, MAGNITUDE, Bits, is_nan, order_key, round_significand, scaled, split_fields, to_bits
 from .rounding import to_float as floats
-from .rows import Row, rows
+from .rows import Row, rows, undefined
 from .tracing import note, rule
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Codec:
         """A codec, or the row that a name stands for. Rule POL-2."""
         found = CODECS.get(codec) if isinstance(codec, str) else codec
         if not isinstance(found, Codec):
-            raise UnsupportedError("POL-2", f"codec={codec!r} is not defined; defined: {', '.join(CODECS)}")
+            raise undefined("POL-2", "codec", codec, CODECS)
         if found != CANONICAL_CODEC:
             note("POL-2")
             _check(found)

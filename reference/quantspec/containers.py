@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import EncodingError, UnsupportedError
-from .rows import Row, rows
+from .rows import Row, rows, undefined
 from .tracing import note, rule
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Container:
         """A container, or the row that a name stands for. Rule POL-3."""
         found = CONTAINERS.get(container) if isinstance(container, str) else container
         if not isinstance(found, Container):
-            raise UnsupportedError("POL-3", f"container={container!r} is not defined; defined: {', '.join(CONTAINERS)}")
+            raise undefined("POL-3", "container", container, CONTAINERS)
         if found != CANONICAL_CONTAINER:
             note("POL-3")
             _check(found)

@@ -10,7 +10,7 @@ from .codecs import CODECS, Codec
 from .containers import CONTAINERS, Container
 from .errors import UnsupportedError
 from .recipes import RECIPES, Recipe
-from .rows import Row, read, rows
+from .rows import Row, read, rows, undefined
 from .scheme import Scheme
 from .tables import Table
 from .tracing import rule
@@ -51,7 +51,7 @@ class Preset:
         name, at, version = preset.partition("@") if isinstance(preset, str) else ("", "", "")
         found = PRESETS.get(name)
         if found is None:
-            raise UnsupportedError("POL-19", f"preset={preset!r} is not defined; defined: {', '.join(PRESETS)}")
+            raise undefined("POL-19", "preset", preset, PRESETS)
         if at and version != found.version:
             raise UnsupportedError("POL-19", f"preset={preset!r}; the version defined is {found.id}")
         return found

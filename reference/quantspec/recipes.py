@@ -10,7 +10,7 @@ from .amax import AMAX
 from .codecs import CANONICAL_CODEC, CODECS, Codec
 from .containers import CANONICAL_CONTAINER, CONTAINERS, Container
 from .errors import UnsupportedError
-from .rows import Row, rows
+from .rows import Row, rows, undefined
 from .scales import SCALES
 from .steps import CONDITIONS, STAGES, Assignment, Program, check, program
 from .tracing import note
@@ -86,7 +86,7 @@ class Recipe:
         found = RECIPES.get(recipe) if isinstance(recipe, str) else recipe
         if not isinstance(found, Recipe) or not found.defined:
             name = recipe.name if isinstance(recipe, Recipe) else recipe
-            raise UnsupportedError("POL-1", f"recipe={name!r} is not defined; defined: {', '.join(RECIPES)}")
+            raise undefined("POL-1", "recipe", name, RECIPES)
         if found != CANONICAL:
             note("POL-1")
         return found

@@ -1,15 +1,16 @@
 """The rows of presets.toml, read once and strictly: what a row may hold is said by whoever reads it. Rule POL-19."""
 
+import difflib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from .errors import UnsupportedError
 
-__all__ = ["KINDS", "NAME", "Row", "read", "rows"]
+__all__ = ["KINDS", "NAME", "Row", "read", "rows", "undefined"]
 
 #: The tables of the file, each an array of rows.
 KINDS = ("codec", "container", "recipe", "preset")
@@ -91,3 +92,16 @@ def rows(kind: str) -> tuple[Any, ...]:
 @cache
 def _shipped() -> dict[str, list[Any]]:
     return read((resources.files("quantspec") / "presets.toml").read_text("utf-8"))
+
+
+def undefined(rule: str, kind: str, name: object, defined: Iterable[str]) -> UnsupportedError:
+    """The refusal of a name without a row, with what was likely meant: the row of a preset of that name, or the nearest."""
+    names = list(defined)
+    text = name if isinstance(name, str) else ""
+    preset = next((row for row in rows("preset") if kind in row and text.partition("@")[0] == row["name"]), None)
+    if preset is not None:
+        hint = f" ({preset['name']} is a preset; its {kind}: {preset[kind]})"
+    else:
+        near = difflib.get_close_matches(text, names, 1)
+        hint = f" (near: {near[0]})" if near else ""
+    return UnsupportedError(rule, f"{kind}={name!r} is not defined; defined: {', '.join(names)}{hint}")

@@ -1,6 +1,8 @@
 """Identify: policies drawn at random are found, whatever is not known is said to be none, and liars are caught."""
 
 import json
+import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -19,14 +21,18 @@ from quantspec.recipes import RECIPES, Recipe
 from quantspec.values import encode_bits
 from quantspec_conformance.cli import main
 from quantspec_conformance.identify import Found, identify
-from quantspec_conformance.identify.asking import ANSWERED, Asking, Budget, wire
+from quantspec_conformance.identify.asking import ANSWERED, BREAKS, Asking, Budget, wire
 from quantspec_conformance.identify.axes import Way, element_ways, scale_ways
+from quantspec_conformance.identify.cli import asking
 from quantspec_conformance.identify.domains import DOMAINS, blocks_in
+from quantspec_conformance.identify.hints import hint_lines
 from quantspec_conformance.identify.layout import Layout
 from quantspec_conformance.identify.pool import random_pool, scale_pool
 from quantspec_conformance.identify.predictions import ANY, Codes
 from quantspec_conformance.identify.quantizing import Quantizing
 from quantspec_conformance.identify.text import found_lines
+from quantspec_conformance.identify.verdict import PartFound
+from quantspec_conformance.implementations.errors import ImplementationError
 from quantspec_conformance.implementations.law import Law, rejection
 from quantspec_conformance.peers.identifying import Documented, documented, recorded, right
 from quantspec_conformance.peers.table import peers
@@ -458,6 +464,18 @@ class Refusing(Synthetic):
         raise quantspec.UnsupportedError("POL-1", "recipe='x' is not defined")
 
 
+class Forgetful(Synthetic):
+    """It answers each block once; asked again for nothing but blocks that it knows, it breaks."""
+
+    def quantize(self, request: Request) -> dict[str, Any]:
+        rows = {row.tobytes() for row in np.array(request.tensors["x"].array())}
+        seen = self.__dict__.setdefault("seen", set())
+        if rows <= seen:
+            raise quantspec.HostError("QNT-1", "out of memory")
+        seen |= rows
+        return super().quantize(request)
+
+
 class Neighbourly(Synthetic):
     """It answers a lone block by the law; many at once have the scales of their neighbours."""
 
@@ -491,12 +509,88 @@ def test_who_takes_no_odd_number_of_rows_is_asked_for_even_ones() -> None:
 
 @pytest.mark.parametrize(
     ("liar", "outcome"),
-    [(Fickle, "answers change"), (Neighbourly, "answers change"), (Refusing, "refuses"), (Broken, "refuses")],
+    [
+        (Fickle, "answers change"),
+        (Forgetful, "answers change"),
+        (Neighbourly, "answers change"),
+        (Refusing, "refuses"),
+        (Broken, "refuses"),
+    ],
 )
 def test_liars_are_not_identified(liar: Callable[..., Synthetic], outcome: str) -> None:
     found = one(liar(RECIPES["canonical"], CODECS["canonical"]), "e2m1.packed_native_0.b32-ue8m0")
     assert found.outcome == outcome
     assert found.blocks <= 2000
+
+
+class Hangs(Synthetic):
+    """It never answers, and says why on stderr."""
+
+    def handle(self, request: Request) -> Answer:
+        self.asked += 1
+        raise ImplementationError("timeout", "no answer to quantize for 10 s", "Traceback\nMemoryError: no room")
+
+
+class HangsLater(Synthetic):
+    """It answers ordinary blocks, and breaks on those with a NaN."""
+
+    def handle(self, request: Request) -> Answer:
+        if request.op == "quantize" and np.isnan(request.tensors["x"].array()).any():
+            self.asked += 1
+            raise ImplementationError("crash", "the process ended: signal SIGSEGV")
+        return super().handle(request)
+
+
+def test_who_never_answers_is_not_asked_for_minutes() -> None:
+    hangs = Hangs(RECIPES["ocp-mx"], CODECS["canonical"])
+    found = one(hangs, "e2m1.packed_native_0.b32-ue8m0")
+    assert (found.outcome, hangs.asked) == ("refuses", BREAKS)
+    assert list(found.refusals) == [
+        "failed: timeout: no answer to quantize for 10 s; its last words: MemoryError: no room"
+    ]
+    later = HangsLater(RECIPES["ocp-mx"], CODECS["canonical"])
+    found = one(later, "e2m1.packed_native_0.b32-ue8m0")
+    assert later.asked > 2 * BREAKS and found.outcome == "identified"
+    assert list(found.refusals) == ["failed: crash: the process ended: signal SIGSEGV"]
+
+
+def test_a_terminal_is_told_what_is_asked_and_a_pipe_is_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with asking("e2m1.native.t-f32"):
+        assert capsys.readouterr().err == ""
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda stream: True, raising=False)
+    with pytest.raises(ZeroDivisionError), asking("e2m1.native.t-f32"):
+        assert capsys.readouterr().err.endswith("asking e2m1.native.t-f32 ...")
+        raise ZeroDivisionError
+    assert "e2m1" not in capsys.readouterr().err
+
+
+def test_other_bits_and_no_answer_the_second_time_are_told_apart() -> None:
+    """A crash in the middle is no change of bits."""
+    forgetful, fickle = (
+        " ".join(one(liar(RECIPES["ocp-mx"], CODECS["canonical"]), "e2m1.packed_native_0.b32-ue8m0").notes)
+        for liar in (Forgetful, Fickle)
+    )
+    assert "got no answer the second time" in forgetful and "got other bits" not in forgetful
+    assert "got other bits the second time" in fickle and "got no answer" not in fickle
+
+
+def test_a_feature_that_names_the_operation_alone_is_said_to_say_nothing() -> None:
+    class Bare(Synthetic):
+        said = "quantize:"
+
+        def handle(self, request: Request) -> Answer:
+            return Unsupported(self.said)
+
+    class Plain(Bare):
+        said = "scale:ue8m0"
+
+    notes = [one(liar(RECIPES["ocp-mx"], CODECS["canonical"]), "q8s.native.t-f32").notes for liar in (Bare, Plain)]
+    assert notes == [
+        ["quantize is answered unsupported, without saying what is lacking"],
+        ["quantize is answered unsupported: scale:ue8m0"],
+    ]
 
 
 def test_a_small_budget_is_kept() -> None:
@@ -524,3 +618,59 @@ def test_the_command_prints_and_exits_by_outcome() -> None:
     assert told["formats"][0]["outcome"] == "identified"
     assert CliRunner().invoke(main, ["identify", "nobody"]).exit_code == 2
     assert CliRunner().invoke(main, ["identify", "reference", "--format", "e9m9.native.t-f32"]).exit_code == 2
+    misspelt = CliRunner().invoke(main, ["identify", "reference", "--recipe", "ocp_mx"])
+    assert misspelt.exit_code == 2 and "(near: ocp-mx)" in misspelt.output
+
+
+def test_brief_leaves_out_the_path_and_what_refutes() -> None:
+    command = ["identify", "reference", "--format", "q8s.native.t-f32", "--max-blocks", "300"]
+    whole, brief = (CliRunner().invoke(main, [*command, *more]).output for more in ((), ("--brief",)))
+    assert "\n  path\n" in whole and "\n  refuted by\n" in whole
+    assert "path" not in brief and "refuted by" not in brief
+    assert set(brief.splitlines()) < set(whole.splitlines())
+
+
+def test_questions_that_split_nothing_are_not_on_the_printed_path() -> None:
+    found = one(Synthetic(RECIPES["ggml-q8_0"], CODECS["ties-away"]), "q8f.native.b32-f16")
+    idle = [step for step in found.path if step["after"] == step["before"]]
+    printed = [line for line in found_lines(found) if line.endswith(" ways")]
+    assert idle and len(printed) == len(found.path) - len(idle)
+    splits = [re.findall(r"(\d+) -> (\d+) ways", line)[0] for line in printed]
+    assert all(int(after) < int(before) for before, after in splits)
+
+
+def test_what_to_declare_and_what_was_not_asked_is_said() -> None:
+    """The hints of a library that has ocp-mx and ptx, ggml's blocks, and integers in a form that nobody asks for."""
+    scheme = "e2m1.native.b32-ue8m0"
+    container = PartFound("to_bytes", "identified", [{"container": "ggml-q8_0"}])
+    found = [
+        Found(scheme, "identified", recipes=["ocp-mx", "torchao-floor"], codecs=["ptx", "torchao"]),
+        Found("q8f.native.b32-f16", "identified", [container], recipes=["canonical"], codecs=["canonical", "ptx"]),
+        Found("q4f.native.b32-f16", "not offered"),
+    ]
+    mine = Identity(name="mine", values=("e2m1", "q8f", "q4s"), stores=("packed_u32",), scales=("f16",))
+    lines = list(hint_lines(mine, found, asked=False))
+    assert [" ".join(line.split(" in hello")[0].split(": listed")[0].split()) for line in lines] == [
+        "declare policy.recipe=ocp-mx",
+        "declare policy.codec=ptx",
+        "declare policy.container=ggml-q8_0",
+        "no preset joins ocp-mx and ptx: cases of ocp-mx name the codec canonical; "
+        "quantspec expect script writes down what differs",
+        "not asked q4s",
+    ]
+    assert lines[-1].endswith("--format q4s.packed_u32_0.b32-f16")
+    declared = {"recipe": "ocp-mx, even", "codec": "ptx", "container": "ggml-q8_0"}
+    assert [line.split()[0] for line in hint_lines(replace(mine, policies=declared), found, asked=True)] == ["no"]
+    assert (
+        list(hint_lines(Identity(name="mine"), [Found(scheme, "identified", recipes=["canonical"])], asked=False)) == []
+    )
+
+
+def test_what_to_declare_of_a_preset_are_its_rows() -> None:
+    """More rows may agree; those of the preset that was found go together."""
+    found = Found(
+        "q8f.native.b32-f16", "identified", recipes=["canonical", "ggml-q8_0"], codecs=["burn-cpu", "ties-away"]
+    )
+    found.presets = ["ggml-q8_0@0.19.0"]
+    lines = list(hint_lines(Identity(name="mine"), [found], asked=True))
+    assert [line.split()[1] for line in lines] == ["policy.recipe=ggml-q8_0", "policy.codec=ties-away"]

@@ -193,7 +193,7 @@ def test_sigterm_is_an_interruption_even_where_the_whole_group_gets_it(tmp_path:
     time.sleep(0.5)
     os.killpg(process.pid, signal.SIGTERM)
     output, errors = process.communicate(timeout=30)
-    assert process.returncode == 1, errors
+    assert process.returncode == 130, errors
     assert "interrupted: what was done until then is shown" in output
     content: dict[str, Any] = json.loads(file.read_text())
     assert content["interrupted"]

@@ -13,6 +13,17 @@ def ids(expression: str) -> set[str]:
     return {case.id for case in select(shipped(), expression)}
 
 
+@pytest.mark.parametrize(("wrong", "near"), [("ocp-mxx", "ocp-mx"), ("ptxx", "ptx"), ("ggml_q8_0", "ggml-q8_0")])
+def test_a_policy_that_no_row_has_is_said_with_the_nearest(wrong: str, near: str) -> None:
+    with pytest.raises(UsageError, match=f"position 19: policy:{wrong} is none; allowed: canonical, .*near: {near}"):
+        select(shipped(), f"op:quantize policy:{wrong}")
+
+
+def test_patterns_of_policies_and_rows_without_cases_select_as_before() -> None:
+    assert ids("policy:ocp-*") == ids("policy:ocp-mx") != set()
+    assert ids("policy:no-such-*") == set()
+
+
 def test_nothing_selects_everything_in_order() -> None:
     assert select(shipped(), "  ") == shipped()
 

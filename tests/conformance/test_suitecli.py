@@ -163,7 +163,7 @@ def test_ctrl_c_leaves_a_whole_result_file(tmp_path: Path) -> None:
             time.sleep(0.05)
         os.kill(process.pid, signal.SIGINT)
         out, _ = process.communicate(timeout=60)
-    assert process.returncode == 1 and "interrupted" in out
+    assert process.returncode == 130 and "interrupted, exit code 130" in out
     run = read_run(file)
     assert run.footer is not None and run.footer["interrupted"] and run.totals["notrun"] > 100
     assert verify(file) == []
@@ -226,7 +226,8 @@ from quantspec_conformance.protocol.messages import Unsupported
 
 class Strange(Law):
     def hello(self, hello):
-        return replace(super().hello(hello), ops=("encode", "decoed"), values=("e2m1", "fp4"), stores=("native", "packed"))
+        return replace(super().hello(hello), ops=("encode", "decoed"), values=("e2m1", "fp4"), stores=("native", "packed"),
+                       policies={"recipe": "ocp-mx, nvfp4", "codec": "ptxx", "container": "canonical", "ties": "as wanted"})
 
 class Lacking(Law):
     def handle(self, request):
@@ -242,8 +243,11 @@ def test_names_that_are_none_are_said_and_not_ignored(tmp_path: Path) -> None:
         "ops lists 'decoed'; allowed: ",
         "values lists 'fp4'; allowed: q8f",
         "stores lists 'packed'; allowed: native",
+        "policy.recipe lists 'nvfp4'; near: ",
+        "policy.codec lists 'ptxx'; near: ptx: never asked for",
     ):
         assert f"identity  {said}" in result.output
+    assert not [axis for axis in ("container", "ties") if f"policy.{axis} lists" in result.output]
     assert "identity  " not in invoke("run", "--impl", "reference", *TIES).output
 
 

@@ -473,6 +473,16 @@ def test_stray_text_is_told_from_a_damaged_message() -> None:
     assert not isinstance(caught.value, StrayError)
 
 
+@pytest.mark.parametrize("said", [b"hi\n", b"x", b"hello\n"])
+def test_text_that_is_shorter_than_the_length_of_a_frame_is_no_damaged_frame(said: bytes) -> None:
+    """Its first byte may be one that a frame begins with: 68 is a multiple of 8."""
+    with pytest.raises(StrayError, match="is no answer"):
+        frames.read_length(said)
+    with pytest.raises(ProtocolError, match="ends within its length") as damaged:
+        frames.read_length(b"\xc8\x00\x00")
+    assert not isinstance(damaged.value, StrayError)
+
+
 def test_bits_are_tensors() -> None:
     plain = Tensor("f16", (2, 2), (1, 0x7D00, 3, 0x8000))
     lazy = Bits("f16", (2, 2), plain.patterns)

@@ -1,6 +1,7 @@
 """Presets: what stacks were seen to give, case by case, and the file that says so. Rule POL-19; facts: tests/cases."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import pytest
 
 import quantspec as qs
+from quantspec.containers import Container
 from quantspec.rows import read
 
 F32 = npt.NDArray[np.float32]
@@ -419,6 +421,32 @@ def test_names_and_versions() -> None:
         assert error.value.rule == "POL-19"
     with pytest.raises(qs.UnsupportedError, match="covers e2m1"):
         qs.Preset.of("nvfp4-te").require("q8s.native.t-f32")
+
+
+@pytest.mark.parametrize(
+    ("of", "wrong", "hint"),
+    [
+        (qs.Recipe.of, "ocp_mx", " (near: ocp-mx)"),
+        (qs.Recipe.of, "ocp-mx@1.0", " (ocp-mx is a preset; its recipe: ocp-mx)"),
+        (
+            qs.Recipe.of,
+            "compressed-tensors-mx",
+            " (compressed-tensors-mx is a preset; its recipe: mx-compressed-tensors)",
+        ),
+        (qs.Codec.of, "ptxx", " (near: ptx)"),
+        (qs.Codec.of, "mlx", " (mlx is a preset; its codec: mlx-fp4)"),
+        (qs.Codec.of, "entirely different", ""),
+        (Container.of, "mlx", " (mlx is a preset; its container: mlx-u32)"),
+        (Container.of, "high_nibble", " (near: high-nibble)"),
+        (qs.Preset.of, "torchao-cel", " (near: torchao-ceil)"),
+        (qs.Preset.of, None, ""),
+    ],
+)
+def test_a_misspelt_name_gets_the_one_that_was_meant(of: Callable[[Any], object], wrong: object, hint: str) -> None:
+    with pytest.raises(qs.UnsupportedError, match="is not defined; defined: canonical, ") as error:
+        of(wrong)
+    listed, _, _ = error.value.message.partition(" (")
+    assert error.value.message == listed + hint
 
 
 RECIPE = """

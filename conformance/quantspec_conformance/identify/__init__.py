@@ -1,6 +1,6 @@
 """Identify: which recipe, codec and container an implementation realises, found by asking it. Nothing has to be declared."""
 
-from .implementation import identify
+from .implementation import FORMATS, identify
 from .verdict import Found
 
-__all__ = ["Found", "identify"]
+__all__ = ["FORMATS", "Found", "identify"]

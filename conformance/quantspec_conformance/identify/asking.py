@@ -32,6 +32,7 @@ NOT_ASKED, ANSWERED, REFUSED = 0, 1, 2
 BATCH = 256  #: blocks of one tensor
 GIVEN = ("codes", "numbers")  #: ways to give scales
 REFUSALS = 48  #: single questions refused, none ever answered: the rest is not asked one by one
+BREAKS = 6  #: crashes and time-outs, nothing ever answered: the rest is not asked at all
 _DTYPE_OF = {1: "u8", 2: "u16", 4: "u32"}
 
 
@@ -49,12 +50,18 @@ def wire(array: Array, dtype: str = "") -> Tensor:
     return Bits.over(name, array.shape, np.array(array, f"u{DTYPES[name][1].itemsize}", order="C"))
 
 
+class Broken(Failed):
+    """A crash or a time-out: no answer at all."""
+
+    __slots__ = ()
+
+
 def send(implementation: Implementation, request: Request) -> Answer:
     """One answer; an implementation that breaks has failed."""
     try:
         return implementation.handle(request)
     except ImplementationError as error:
-        return Failed(f"{error.status}: {error.message}")
+        return Broken(f"{error.status}: {error}")
 
 
 def under(recipe: str) -> dict[str, str]:
@@ -144,6 +151,7 @@ class Asking:
     answered: bool = False  #: anything at all
     named: str = ""  #: the recipe that requests name; none: what it does unasked
     said: dict[str, int] = field(default_factory=dict)  #: why questions were refused, and how often
+    broke: int = 0  #: crashes and time-outs
 
     def ask(self, bits: Array, scales: Array | None = None, tensor: Array | None = None) -> Answers:
         """Answers to questions (count, blocks, size); those beyond the budget stay unasked. Lacking where it is not offered."""
@@ -159,6 +167,9 @@ class Asking:
         which = which[: max(self.budget.left // self.layout.blocks, 0)]
         if self.even and len(which) % 2 and self.layout.together:
             which = np.append(which, which[-1])
+        if self.dead:
+            answers.status[which] = REFUSED
+            return
         if not len(which) or not self.budget.take(len(which) * self.layout.blocks):
             return
         words = {"scheme": self.layout.scheme.text, **under(self.named)}
@@ -175,6 +186,7 @@ class Asking:
         if table is not None:
             tensors["table"] = wire(np.asarray(table.entries).view(np.uint32), "f32")
         answer = send(self.implementation, Request("quantize", words, tensors))
+        self.broke += isinstance(answer, Broken)
         if isinstance(answer, Unsupported):
             raise Lacking(f"{answer.feature} {answer.message}".strip())
         try:
@@ -184,7 +196,9 @@ class Asking:
             why = _reason(answer)
         except Malformed as error:
             why = str(error)
-        if self._hopeless:
+        if self.dead or self._hopeless:
+            if not self._hopeless:
+                self.said[why] = self.said.get(why, 0) + len(np.unique(which))
             answers.status[which] = REFUSED
             return
         if len(np.unique(which)) > 1:  # one of them: each half by itself
@@ -193,6 +207,11 @@ class Asking:
             return
         self.said[why] = self.said.get(why, 0) + 1
         answers.status[which] = REFUSED
+
+    @property
+    def dead(self) -> bool:
+        """True where it broke each time that it was asked anything: no question more is sent."""
+        return self.broke >= BREAKS and not self.answered
 
     @property
     def _hopeless(self) -> bool:
@@ -241,4 +260,7 @@ def _reason(answer: Answer) -> str:
         return f"rejected {answer.kind} {answer.rule}".strip()
     if isinstance(answer, Known):
         return f"known {answer.url}"
-    return "failed: " + (answer.message.splitlines() or [""])[0][:120] if isinstance(answer, Failed) else "no answer"
+    if not isinstance(answer, Failed):
+        return "no answer"
+    first, *more = answer.message.splitlines() or [""]  # the last of the others is the last word on stderr
+    return f"failed: {first[:120]}{f'; its last words: {more[-1].strip()[:120]}' if more else ''}"

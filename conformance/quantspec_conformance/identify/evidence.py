@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .asking import ANSWERED, NOT_ASKED, Answers, Asking
+from .asking import ANSWERED, NOT_ASKED, REFUSED, Answers, Asking
 from .layout import Array, Layout
 from .pool import Pool
 from .predictions import Measured, Scales
@@ -24,7 +24,8 @@ class Evidence:
     order: list[int] = field(default_factory=list)  #: the questions asked, the first first
     answers: Answers = field(init=False)
     measured: Measured = field(init=False)
-    changed: list[int] = field(default_factory=list)  #: questions that got another answer the second time
+    changed: list[int] = field(default_factory=list)  #: questions that got other bits the second time
+    lost: list[int] = field(default_factory=list)  #: questions that were answered, and refused the second time
     _given: tuple[Array, Array] | None = None
 
     def __post_init__(self) -> None:
@@ -62,10 +63,12 @@ class Evidence:
         self.answers, self.order = Answers.none(len(self.pool.bits), self.layout), []
 
     def again(self, which: Array) -> None:
-        """Ask answered questions once more: other bits are noted."""
-        found = self._put(which)
-        differ = found.differ(self.answers.at(which)) & (found.status != NOT_ASKED)
-        self.changed += [int(index) for index in which[differ]]
+        """Ask answered questions once more: other bits are noted, and answers where there was none, or none where one was."""
+        found, before = self._put(which), self.answers.at(which)
+        differ = found.differ(before) & (found.status != NOT_ASKED)
+        lost = differ & (before.status == ANSWERED) & (found.status == REFUSED)
+        self.changed += [int(index) for index in which[differ & ~lost]]
+        self.lost += [int(index) for index in which[lost]]
 
     def _put(self, which: Array) -> Answers:
         tensor, scales = (None, None) if self._given is None else (self._given[0][which], self._given[1][which])

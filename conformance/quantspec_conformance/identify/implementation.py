@@ -82,6 +82,14 @@ def _offers(identity: Identity, request: Request) -> bool:
     return not lacking(case, identity)
 
 
+def _unsupported(op: str, why: str) -> str:
+    """What was said of an operation that the identity lists; a feature that only names it again says nothing."""
+    said = why.strip().strip(":")
+    return f"{op} is answered unsupported" + (
+        f": {why}" if said not in ("", op) else ", without saying what is lacking"
+    )
+
+
 def _format(
     implementation: Implementation, identity: Identity, scheme: Scheme, max_blocks: int, seed: int, recipe: str
 ) -> Found:
@@ -94,7 +102,7 @@ def _format(
             search.run()
             found = judge(search)
         except Lacking as error:
-            found.notes.append(f"quantize: {error}")
+            found.notes.append(_unsupported("quantize", str(error)))
     others: dict[str, Callable[..., PartFound | None]] = {
         "encode": identify_encode,
         "dequantize": identify_decode,
@@ -109,7 +117,7 @@ def _format(
             found.parts.append(part)
             if found.outcome in WORSE:
                 found.outcome = max(found.outcome, part.outcome, key=WORSE.index)
-    if found.parts and found.parts[0].part in others:
+    if found.parts and found.parts[0].part in others and not found.notes:
         found.notes.append("quantize is not offered: nothing is known of recipes")
     found.asked_as = recipe
     found.blocks, found.requests = budget.used, budget.requests

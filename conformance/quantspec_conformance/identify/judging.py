@@ -57,12 +57,12 @@ def judge(search: Quantizing) -> Found:
         found.parts = [_part(search, left) for left in _told(search)]
         outcomes = [part.outcome for part in found.parts]
         found.outcome = next(outcome for outcome in (NONE, EXCEPT, IDENTIFIED) if outcome in outcomes)
-        if evidence.changed:
-            found.outcome = CHANGES
-            shown = _block(evidence.pool.bits[evidence.changed[0]])
-            found.notes.append(
-                f"{len(set(evidence.changed))} questions got other bits the second time, as x = {' '.join(shown)}"
-            )
+        for which, what in ((evidence.changed, "got other bits"), (evidence.lost, "got no answer")):
+            if which:
+                found.outcome = CHANGES
+                shown, count = _block(evidence.pool.bits[which[0]]), len(set(which))
+                questions = "question" if count == 1 else "questions"
+                found.notes.append(f"{count} {questions} {what} the second time, as x = {' '.join(shown)}")
         found.recipes = _recipes(search)
         found.codecs = [name for name, codec in CODECS.items() if _is_codec(search, codec)]
         schemes = _stored(search.layout.scheme)

@@ -112,7 +112,8 @@ class Quantizing:
             if not self.silent:
                 return False
             self.evidence.ask(np.array([question]))
-        if self.silent and self.layout.together and not self.asking.even:  # some take no odd number of rows
+        again = self.layout.together and not (self.asking.even or self.asking.dead)
+        if self.silent and again:  # some take no odd number of rows
             self.asking.even = True
             self.asking.said.clear()
             self.evidence.forget()

@@ -44,8 +44,8 @@ def _differs(one: Counterexample) -> str:
     return f"{block_text(one.x)}; {one.place}: expected {one.expected}, got {one.got}"
 
 
-def found_lines(found: Found, *, refuted: bool = True) -> Iterator[str]:
-    """One format."""
+def found_lines(found: Found, *, brief: bool = False) -> Iterator[str]:
+    """One format. `brief`: without the path and without what refutes the others."""
     yield f"{found.scheme}  {found.outcome}{f' (asked as {found.asked_as})' if found.asked_as else ''}"
     if found.outcome == LACKING:
         yield from (f"  {note}" for note in found.notes)
@@ -61,13 +61,16 @@ def found_lines(found: Found, *, refuted: bool = True) -> Iterator[str]:
     yield from (f"  note          {note}" for note in found.notes)
     yield from (f"  refused       {count} blocks: {why}" for why, count in found.refusals.items())
     yield f"  asked         {found.blocks} blocks in {found.requests} requests"
-    if found.path:
+    if brief:
+        return
+    told = [(number, step) for number, step in enumerate(found.path, 1) if step["after"] < step["before"]]
+    if told:
         yield "  path"
-        for number, step in enumerate(found.path[:_STEPS], 1):
+        for number, step in told[:_STEPS]:
             answer = step["tensor_scale"] if step["part"] == "tensor scale" else step["scales"] or step["tensor_scale"]
             got = f"codes {_short(step['codes'])}" if step["part"].startswith("codes") else f"scale {_short(answer)}"
             yield f"    {number:<3} {step['part']:<13} {block_text(step['x'])}: {got}; {step['before']} -> {step['after']} ways"
-    if refuted and any(part.refuted for part in found.parts):
+    if any(part.refuted for part in found.parts):
         yield "  refuted by"
         for part in found.parts:
             for one in part.refuted:
@@ -101,4 +104,4 @@ def last_line(found: list[Found]) -> str:
     counts: dict[str, int] = {}
     for one in found:
         counts[one.outcome] = counts.get(one.outcome, 0) + 1
-    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    return "; ".join(f"{count} {outcome}" for outcome, count in counts.items())

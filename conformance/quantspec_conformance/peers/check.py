@@ -18,7 +18,7 @@ import click
 
 from quantspec import SCALES
 
-from ..errors import UsageError
+from ..errors import INTERRUPTED, UsageError
 from ..expect import apply, read, run_info
 from ..outside import reason_of
 from ..resultset.reader import read_run
@@ -130,7 +130,7 @@ def run_command(
             break
     _write(out, found, level)
     click.echo(f"results in {out}" + ("; interrupted" if interrupted else ""))
-    return 130 if interrupted else 0 if all(outcome.status == "as-expected" for outcome in found) else 1
+    return INTERRUPTED if interrupted else 0 if all(outcome.status == "as-expected" for outcome in found) else 1
 
 
 def _one(peer: Peer, out: Path, level: int, install: Install, execute: Callable[[Peer, Path, int], str]) -> Outcome:

@@ -88,6 +88,8 @@ def _whole(frame: bytes) -> Envelope:
 def read_length(raw: bytes) -> int:
     """The length that a frame announces; nothing is allocated for one that no frame has."""
     if len(raw) < _ANNOUNCED:
+        if raw and all(byte in PLAIN for byte in raw):
+            raise StrayError(f"{excerpt(raw)} is no answer, and too short for the length of a frame")
         raise ProtocolError(f"the frame ends within its length, after {excerpt(raw)}")
     length = int.from_bytes(raw, "little")
     if length % 8 or not 16 <= length <= BLOB:

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from quantspec import SCALES, STORES, VALUES
+from quantspec import CODECS, RECIPES, SCALES, STORES, VALUES
+from quantspec.containers import CONTAINERS
 
 from ..errors import UsageError
 from ..protocol.messages import OPERATIONS
@@ -42,6 +43,8 @@ _PATTERNS: dict[str, Callable[[Case], Sequence[str]]] = {
     "rank": lambda case: _features(case, "rank"),
     "axis": lambda case: _features(case, "axis"),
 }
+#: Rows that the term `policy` can name; one that is written without a wildcard is one of them.
+_POLICIES = tuple(dict.fromkeys((*RECIPES, *CODECS, *CONTAINERS)))
 #: Every name that a term may begin with.
 TERMS = (*_LISTED, "rule", "level", *_PATTERNS)
 
@@ -109,6 +112,8 @@ def _alternative(name: str, text: str, position: int) -> Test:
         if text not in allowed:
             raise _fail(position, f"{name}:{text} is none", text, allowed)
         return lambda case: text in having(case)
+    if name == "policy" and not set(text) & set("*?[") and text not in _POLICIES:
+        raise _fail(position, f"policy:{text} is none", text, _POLICIES)
     found = _PATTERNS[name]
     return lambda case: any(fnmatchcase(entry, text) for entry in found(case))
 

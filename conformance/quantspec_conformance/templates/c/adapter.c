@@ -131,7 +131,7 @@ static void answer(FILE *out, char *line) {
         fprintf(out, "failed id=%s message=digits%%20that%%20do%%20not%%20fit\n", id); /* it cannot be read */
     else if (!runs || unknown || !(encodes || strcmp(op, "decode") == 0) || count != 1 || f == end ||
              strcmp(tensors[0].name, encodes ? "x" : "codes") != 0)
-        fprintf(out, "unsupported id=%s feature=%s:%s\n", id, op, value); /* HERE: more operations and formats */
+        fprintf(out, "unsupported id=%s feature=%s%s%s\n", id, op, *value ? ":" : "", value); /* HERE: more ops, formats */
     else if (strcmp(codec, "canonical") != 0)
         fprintf(out, "rejected id=%s kind=unsupported rule=POL-2 argument=codec\n", id);
     else if ((refusal = convert(encodes, f, tensors)) != NULL)
