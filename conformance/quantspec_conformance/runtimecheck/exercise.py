@@ -23,6 +23,7 @@ import quantspec as qs
 import quantspec_cl as qc
 from quantspec_cl.program import all_programs, source_of
 
+from .exercise_fused import fuse
 from .exercise_moves import move
 
 __all__ = ["CANARIES", "kernel_names", "main"]
@@ -295,6 +296,7 @@ def _exercise(paths: Sequence[Any]) -> dict[str, Any]:
         run.attempt(f"verbs, path {path}", partial(_verbs, run, session))
         run.attempt(f"policies, path {path}", partial(_policies, run, session))
         run.attempt(f"moves, path {path}", partial(move, session, run.same, run.agreed))
+        run.attempt(f"fused uses, path {path}", partial(fuse, session, run.same))
         session.finish()
         run.attempt("self-test", partial(qc.self_test, session))
     names = kernel_names()
