@@ -40,7 +40,7 @@ SIMULATOR = {"OCLGRIND_NUM_THREADS": "1", "OCLGRIND_MAX_ERRORS": "20000"}
 #: What a memory row looks for: Oclgrind's variables, the kinds of message that canaries must bring, and the paths of kernels that
 #: run. Of what was written Oclgrind 21.10 loses sight where vectors are joined: `(uint8)(a.lo, b.lo)` of two that were loaded
 #: counts as never written, and `y[0].lo = x` ends the process. So the fast kernels, all of vectors, are left to the other row.
-CHECKERS: dict[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
+CHECKERS: dict[str, tuple[Mapping[str, str], tuple[str, ...], tuple[str, ...]]] = {
     "memory": ({"OCLGRIND_DATA_RACES": "1", **SIMULATOR}, ("race", "bounds"), ("generic", "fast")),
     "uninitialised": ({"OCLGRIND_UNINITIALIZED": "1", **SIMULATOR}, ("uninitialised", "bounds"), ("generic",)),
 }
