@@ -73,7 +73,10 @@ def plan(numbers: Numbers, scheme: Scheme, given: Fixed, *, words: bool) -> Plan
     unfit = _unfit(scheme.table)
     if unfit:
         return generic(unfit)
-    facts = facts_of(FLOATS[numbers.array.dtype], scheme, found, given, trust(machine))
+    known = trust(machine)
+    if scheme.table is not None and not known.comparisons:
+        return generic(f"comparisons of vectors cannot be counted here: {known.reason}")
+    facts = facts_of(FLOATS[numbers.array.dtype], scheme, found, given, known)
     return Plan(found, tuple(facts.items()), words, Path(found.kernel, found.reason))
 
 

@@ -1,6 +1,5 @@
 """The programs of the fast quantizers: what each is told, from the tables. A fact is a number or a row, never a format's name."""
 
-import struct
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import cycle, product
@@ -42,7 +41,7 @@ def facts_of(row: ScaleType, scheme: Scheme, found: Cut, given: Fixed, trusted: 
         **(
             {}
             if table is None
-            else {"VALUE_ENTRIES": len(table.bits), "THRESHOLDS": ",".join(map(_float, table.thresholds.tolist()))}
+            else {"VALUE_ENTRIES": len(table.bits), "THRESHOLDS": _numbers(table.thresholds.tolist())}
         ),
         **{"SCALE_ROW": _row(scale.name), "SCALE_POWER": int(not scale.has_zero), "SCALE_SIZE": scale.size},
         **{"SCALE_MANTISSA": scale.mantissa_bits, "SCALE_BIAS": scale.bias, "SCALE_LARGEST": scale.largest_code},
@@ -96,12 +95,6 @@ def _numbers(numbers: Iterable[int]) -> str:
     return ",".join(str(number) if number < 1 << 31 else f"{number}u" for number in numbers)
 
 
-def _float(key: int) -> str:
-    """The number of an order key, as OpenCL C spells it exactly."""
-    (number,) = struct.unpack("<f", struct.pack("<I", abs(key)))
-    return f"{'-' if key < 0 else ''}{number.hex()}f"
-
-
 def _definitions(facts: Iterable[tuple[str, int | str]]) -> tuple[str, ...]:
     """Facts as the compiler takes them: unsigned where they are not negative."""
     return tuple(
@@ -124,7 +117,7 @@ def programs() -> list[Program]:
     """A program of every kind: each value with a scale type and a store, both kernels, every input and kind of arithmetic."""
     found = [amax_program(row) for row in FLOATS.values()]
     trusted = (
-        Trust(True, True, quotients, fma, True, "") for quotients, fma in ((True, True), (False, True), (False, False))
+        Trust(True, True, quotients, fma, True, True, "") for quotients, fma in ((True, True), (False, True), (False, False))
     )
     rows, arithmetic = cycle(FLOATS.values()), cycle(trusted)
     for value, (store, scale, extents) in zip(

@@ -15,7 +15,7 @@ __all__ = ["Trust", "trust"]
 
 PROGRAM = Program(("prelude.cl", "trust.cl"))
 CASES = 1 << 16
-STEPS = ("sums", "products", "quotients", "fma", "uncontracted")  #: in the order of trust.cl
+STEPS = ("sums", "products", "quotients", "fma", "uncontracted", "comparisons")  #: in the order of trust.cl
 
 #: Options that let a compiler work out one expression differently in different places: measuring one says nothing of another.
 LOOSE = ("-cl-fast-relaxed-math", "-cl-unsafe-math-optimizations", "-cl-finite-math-only", "-cl-mad-enable")
@@ -23,13 +23,14 @@ LOOSE = ("-cl-fast-relaxed-math", "-cl-unsafe-math-optimizations", "-cl-finite-m
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Operations found correctly rounded, nearest-even, on every pair that was tried."""
+    """Operations found right on every pair that was tried: of floats, correctly rounded, nearest-even."""
 
     sums: bool
     products: bool
     quotients: bool
     fma: bool
     uncontracted: bool  #: a * b + c rounds twice under FP_CONTRACT OFF
+    comparisons: bool  #: of vectors: those that are true can be counted
     reason: str  #: what was seen
 
 
@@ -55,11 +56,11 @@ def _measured(machine: Machine) -> Trust:
         if option in LOOSE
     ]
     if loose:
-        return Trust(False, False, False, False, False, f"built with {loose[0]}")
+        return Trust(False, False, False, False, False, False, f"built with {loose[0]}")
     wrong = {name: _wrong(machine, step) for step, name in enumerate(STEPS)}
     seen = ", ".join(f"{count} of {CASES} {name} wrong" for name, count in wrong.items() if count)
-    sums, products, quotients, fma, uncontracted = (count == 0 for count in wrong.values())
-    return Trust(sums, products, quotients, fma, uncontracted, seen or f"{CASES} hard cases of each operation")
+    sums, products, quotients, fma, uncontracted, comparisons = (count == 0 for count in wrong.values())
+    return Trust(sums, products, quotients, fma, uncontracted, comparisons, seen or f"{CASES} hard cases of each operation")
 
 
 def _wrong(machine: Machine, step: int) -> int:

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.opencl
 #: Arithmetic that is not trusted: what takes its place must give the same bits.
 NO_QUOTIENTS = ("-DOVER(a,b)=((a)*(1.0f/(b)))",)
 NO_FMA = (*NO_QUOTIENTS, "-DFMA(a,b,c)=((a)*(b)+(c))")
+NO_COMPARISONS = ("-DIS_ABOVE(a,b)=(((a)>(b))*255)",)  # as Oclgrind 21.10 has them
 
 
 def fast(*options: str) -> qc.Session:
@@ -118,6 +119,17 @@ def test_what_is_trusted_is_measured() -> None:
     assert not trust(fast(*NO_QUOTIENTS).machine).quotients and trust(fast(*NO_QUOTIENTS).machine).fma
     assert not trust(fast(*NO_FMA).machine).fma
     assert not trust(fast("-cl-fast-relaxed-math").machine).sums
+    assert trust(fast().machine).comparisons and not trust(fast(*NO_COMPARISONS).machine).comparisons
+
+
+def test_what_cannot_be_counted_is_left_to_the_generic_path() -> None:
+    """Thresholds of a table are counted by comparisons of vectors; formats without a table need none."""
+    session = fast(*NO_COMPARISONS)
+    for text, kernel in (("q4s.native.lut-nf4.b64-f32", "generic"), ("q4s.native.b64-f32", "quantize_rows")):
+        x = hard(qs.Scheme.parse(text), (96, 256), 2)
+        found = session.quantize(x, text)
+        assert found.path is not None and found.path.name == kernel
+        assert found.get() == qs.quantize(x, text)
 
 
 def test_every_half() -> None:

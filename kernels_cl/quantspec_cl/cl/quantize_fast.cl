@@ -190,7 +190,7 @@ static uint block_scale(uint largest, __global uchar* scales, ulong block, uint 
 static uint field_of(__global const Input* x, ulong i, uint s, __global const int* table) {
     uint q = quotient(load_pattern(x, i), s);
 #if VALUE_LOOKUP
-    uint code = encode_lookup(q, table, VALUE_ENTRIES, sizeof(THRESHOLD) / sizeof(float));
+    uint code = encode_lookup(q, table, VALUE_ENTRIES, sizeof(THRESHOLD) / sizeof(int));
 #else
     uint code = VALUE_INTEGER ? encode_integer(q, &VALUE) : encode_minifloat(q, &VALUE);
 #endif

@@ -19,6 +19,9 @@
 #ifndef FMA /* as in trust.cl, which measures them */
 #define FMA(a, b, c) fma(a, b, c)
 #endif
+#ifndef IS_ABOVE
+#define IS_ABOVE(a, b) ((a) > (b))
+#endif
 #ifndef OVER
 #define OVER(a, b) ((a) / (b))
 #endif
@@ -65,7 +68,7 @@ static float8 divided(float8 x, float8 s, float8 inverse, float8 rest) {
 #define CODES ((1u << (VALUE_BITS - 1)) - 1u)
 
 #if VALUE_LOOKUP
-__constant float THRESHOLD[] = {THRESHOLDS}; /* normal numbers, so a quotient that flushed compares alike. QNT-7 */
+__constant int THRESHOLD[] = {THRESHOLDS}; /* order keys, none near 0; the entries ascend, so the count is the index. QNT-7 */
 #endif
 
 /* Divided by a power of two, a number is rounded where it stands: s is then the lowest binade of normal codes, times the scale, and
@@ -84,9 +87,8 @@ static Divisor magic_of(uint8 exponent) { /* the scale's exponent field; of a bl
 /* Fields of the quotients of eight numbers. QNT-6, VAL-6, VAL-7, VAL-8 */
 static uint8 encode8(uint8 x, float8 s, float8 inverse, float8 rest) {
 #if VALUE_LOOKUP
-    float8 q = divided(as_float8(x), s, inverse, rest); /* the entries ascend: how many thresholds are below it is the index */
-    int8 n = 0; /* a function of the library: Oclgrind 21.10 adds 255 for a comparison of vectors that is true */
-    for (uint i = 0; i < sizeof(THRESHOLD) / sizeof(float); i++) n -= isgreater(q, (float8)THRESHOLD[i]);
+    int8 q = as_int8(divided(as_float8(x), s, inverse, rest)), sign = q >> 31, key = ((q & 0x7FFFFFFF) ^ sign) - sign, n = 0;
+    for (uint i = 0; i < sizeof(THRESHOLD) / sizeof(int); i++) n -= IS_ABOVE(key, THRESHOLD[i]);
     return as_uint8(n);
 #elif VALUE_INTEGER
     float8 q = divided(as_float8(x), s, inverse, rest);
