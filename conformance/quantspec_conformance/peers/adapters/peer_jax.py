@@ -17,7 +17,7 @@ class Adapter(Peer):
     values = VALUES
     scales = ("ue8m0", "ue4m3", "bf16", "f16", "f32")
     levels = ("block", "both")
-    policies = {"recipe": "rceil, NVFP4 block scales to nearest", "codec": "ml-dtypes"}  # noqa: RUF012
+    policies = {"recipe": "jax-mxfp8, jax-nvfp4", "codec": "jax, ml-dtypes"}  # noqa: RUF012
 
     def encode(self, x: Array, value: str) -> Array:
         return self._cast(floats(x, "f32", "f16", "bf16"), value)

@@ -17,7 +17,7 @@ class Adapter(Peer):
     values = ("e4m3", "e5m2", "q8f")
     scales = ("ue8m0", "bf16", "f16", "f32")
     levels = ("tensor",)
-    policies = {"codec": "e4m3 saturates, e5m2 overflows to Inf"}  # noqa: RUF012
+    policies = {"codec": "torchao-fp8, torch-e5m2"}  # noqa: RUF012
 
     def encode(self, x: Array, value: str) -> Array:
         return self._cast(x, value)
