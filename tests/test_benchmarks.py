@@ -181,9 +181,9 @@ def test_turns_alternate_and_a_spent_budget_stops_them_after_three() -> None:
     assert median_ratio(found["b"], found["a"]) == 4 / 3
 
 
-def measured(name: str, peer: str, times: float, verb: float, less: str = "") -> dict[str, Any]:
+def measured(name: str, peer: str, times: float, verb: float, less: str = "", of_copy: float = 0.1) -> dict[str, Any]:
     known = bench_peers.Result(name, "s", "quantize", peer, "1", "", less, 1024, "")
-    return asdict(replace(known, times=times, times_verb=verb, copy_ratio=0.5))
+    return asdict(replace(known, times=times, times_verb=verb, copy_ratio=0.5, peer_copy_ratio=of_copy))
 
 
 @pytest.mark.parametrize(
@@ -191,6 +191,7 @@ def measured(name: str, peer: str, times: float, verb: float, less: str = "") ->
     [
         ([measured("mxfp4", "a", 10, 10), measured("mxfp4", "b", 90, 90)], "met", "a 1"),
         ([measured("mxfp4", "a", 9.99, 20), measured("mxfp4", "b", 90, 90)], "**MISSED**", "a 1"),
+        ([measured("mxfp4", "a", 6, 5, of_copy=0.101)], "**MISSED**, as a copy would", "a 1"),
         ([measured("mxfp4", "a", 10, 9)], "met by the kernels, missed by the verb", "a 1"),
         ([measured("mxfp4", "a", 1, 1, "scales given"), measured("mxfp4", "b", 90, 90)], "met", "b 1"),
         ([measured("mxfp4", "a", 1, 1, "scales given")], "no peer measured that does the same work", ""),
