@@ -117,7 +117,8 @@ def programs() -> list[Program]:
     """A program of every kind: each value with a scale type and a store, both kernels, every input and kind of arithmetic."""
     found = [amax_program(row) for row in FLOATS.values()]
     trusted = (
-        Trust(True, True, quotients, fma, True, True, "") for quotients, fma in ((True, True), (False, True), (False, False))
+        Trust(True, True, quotients, fma, True, True, "")
+        for quotients, fma in ((True, True), (False, True), (False, False))
     )
     rows, arithmetic = cycle(FLOATS.values()), cycle(trusted)
     for value, (store, scale, extents) in zip(

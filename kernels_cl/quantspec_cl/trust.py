@@ -60,7 +60,9 @@ def _measured(machine: Machine) -> Trust:
     wrong = {name: _wrong(machine, step) for step, name in enumerate(STEPS)}
     seen = ", ".join(f"{count} of {CASES} {name} wrong" for name, count in wrong.items() if count)
     sums, products, quotients, fma, uncontracted, comparisons = (count == 0 for count in wrong.values())
-    return Trust(sums, products, quotients, fma, uncontracted, comparisons, seen or f"{CASES} hard cases of each operation")
+    return Trust(
+        sums, products, quotients, fma, uncontracted, comparisons, seen or f"{CASES} hard cases of each operation"
+    )
 
 
 def _wrong(machine: Machine, step: int) -> int:

@@ -7,10 +7,12 @@ from quantspec import CANONICAL_CODEC, Codec, EncodingError, Table, ValueFormat
 from quantspec.codecs import require_codec
 from quantspec.values import table_for, value_format
 
+from . import values_fast
 from .codecs import POLICIES, codec_numbers, covered, is_plain, reads_plainly
 from .formats import INDEX
 from .host import DeviceArray, Machine
 from .inputs import ArrayInput, take_code_bytes, take_numbers
+from .paths import Path
 
 __all__ = ["check_codes", "decode", "encode"]
 
@@ -28,7 +30,8 @@ def encode(
     """Codes of numbers, uint8 of x's shape. As `quantspec.encode`."""
     row = value_format(value)
     codec = Codec.of(codec)
-    lookup = machine.lookup(None if table is None else table_for(table, row))
+    entries = None if table is None else table_for(table, row)
+    lookup = machine.lookup(entries)
     numbers, indexed = take_numbers(machine, x), table is not None
     covered(codec, row, lookup=indexed)
     codes = machine.empty(numbers.array.shape, np.uint8, out)
@@ -37,8 +40,11 @@ def encode(
         policy = codec_numbers(machine, codec, row, lookup=indexed)
         machine.launch("encode_codes", codes.size, *head, policy, numbers.array, codes, codes.size, program=POLICIES)
         return codes
+    done = values_fast.encoded(numbers, row, entries, codes)
+    if not isinstance(done, Path):
+        return done
     machine.launch("encode", codes.size, *head, numbers.array, codes, codes.size)
-    return codes
+    return codes.written_by(done)
 
 
 def decode(
@@ -62,13 +68,18 @@ def decode(
         policy = codec_numbers(machine, codec, row, lookup=entries is not None)
         machine.launch("decode_codes", y.size, *head[:-1], policy, taken, y, y.size, program=POLICIES)
         return y
+    done = values_fast.decoded(taken, row, entries, y)
+    if not isinstance(done, Path):
+        return done
     machine.launch("decode", y.size, *head, taken, y, y.size)
-    return y
+    return y.written_by(done)
 
 
 def check_codes(codes: DeviceArray, value: ValueFormat, *, lookup: bool, argument: str = "codes") -> None:
-    """Refuse a byte that is not the extension of its own field. Rule VAL-5."""
+    """Refuse a byte that is not the extension of its own field; one of eight bits always is. Rule VAL-5."""
     machine = codes.machine
+    if value.mask == 0xFF:
+        return
     first = machine.search("first_wrong_code", codes.size, machine.formats, INDEX[value.name], int(lookup), codes)
     if first is None:
         return

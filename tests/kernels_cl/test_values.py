@@ -11,6 +11,7 @@ import quantspec as qs
 import quantspec_cl as qc
 
 from .agreement import same_bits, same_refusal
+from .conftest import BUILDS, opened
 from .data import HALVES, SPECIAL, floats, midpoints, neighbours, patterns
 
 pytestmark = pytest.mark.opencl
@@ -36,6 +37,12 @@ def tables(value: str) -> dict[str, qs.Table]:
     }
 
 
+@pytest.fixture(scope="module", params=[*BUILDS, "chosen"])
+def build(request: pytest.FixtureRequest) -> qc.Session:
+    """The generic path under each build, and the path that the device takes for what is large."""
+    return opened() if request.param == "chosen" else opened(*BUILDS[request.param], path="generic")
+
+
 @pytest.mark.parametrize("value", FORMATS)
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_every_narrow_number_encodes(build: qc.Session, value: str, dtype: type) -> None:
@@ -52,6 +59,26 @@ def test_numbers_around_every_midpoint_encode(build: qc.Session, value: str) -> 
         )
     )
     same_bits(build.encode(x, value), qs.encode(x, value), value)
+
+
+@pytest.mark.parametrize("value", [*FORMATS, "nf4"])
+def test_the_fast_path_is_that_of_quantize(value: str) -> None:
+    """Numbers at every step and next to it, of all exponents, in shapes that no vector fits; the generic path says why not."""
+    session, table = opened(path="fast"), qs.NF4 if value == "nf4" else None
+    value = "q4f" if table is not None else value
+    near = neighbours(patterns(midpoints(value, table)))
+    x = floats(np.concatenate([near, SPECIAL, np.random.default_rng(6).integers(0, 1 << 32, 4001, dtype=np.uint32)]))
+    for shaped in (x, x[:1001].reshape(7, 11, 13)):
+        codes, expected = session.encode(shaped, value, table=table), qs.encode(shaped, value, table=table)
+        same_bits(codes, expected, f"{value} {shaped.shape}")
+        y = session.decode(codes, value, table=table, out=session.machine.empty(shaped.shape, np.dtype(np.float32)))
+        same_bits(y, qs.decode(expected, value, table=table), f"{value} {shaped.shape} back")
+        assert codes.path is not None and codes.path.name == "quantize_rows"
+        assert y.path is not None and y.path.name.startswith("dequantize")
+    wild = tables("q4f")["wild"]
+    left = session.encode(x, "q4f", table=wild)
+    same_bits(left, qs.encode(x, "q4f", table=wild), "a table that does not ascend")
+    assert left.path is not None and "do not ascend" in left.path.reason
 
 
 @pytest.mark.parametrize("value", INTEGERS)
