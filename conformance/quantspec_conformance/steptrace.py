@@ -1,4 +1,4 @@
-"""The steps of a recipe with the value of each, for one element: the interpreter is run, and its names are read. Rules POL-5, POL-6."""
+"""The steps of a recipe with the value of each, for one element: the names that the interpreter leaves. Rules POL-5, POL-6."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -17,16 +17,16 @@ from quantspec.rounding import F32, Bits, to_bits, to_float
 from quantspec.steps import FACTS, STAGES
 from quantspec.values import decode_codes
 
-from .patterns import hexadecimal, number, scale_code, value_code
+from .patterns import decimal, hexadecimal, scale_code, value_code
 
 __all__ = ["Stage", "StepTrace", "Value", "policy_text", "trace_back", "trace_forth"]
 
 Index = tuple[int, ...]
 #: Names that a stage finds -> what they are.
 MEANING = {
-    "A": "amax of the tensor", "a": "amax", "g": "tensor scale, stored", "b": "block scale, stored",
-    "s": "effective scale", "x": "input", "v": "number of the code", "H": "half the value range",
-    "max": "largest number", "emax": "exponent of max", "top": "top of the block scales",
+    "A": "amax of the tensor", "a": "amax", "g": "tensor scale", "b": "block scale", "s": "effective scale",
+    "x": "input", "v": "number of the code", "H": "half the range", "max": "largest number", "emax": "exponent of max",
+    "top": "top of block scales",
 }  # fmt: skip
 
 
@@ -82,7 +82,9 @@ def _short(member: object) -> str:
     return " ".join(map(str, member)) if len(member) <= most else f"of {len(member)} entries"
 
 
-def trace_forth(q: Quantized, bits: Bits, element: Index, given: tuple[str, ...] = (), until: str = "codes") -> StepTrace:
+def trace_forth(
+    q: Quantized, bits: Bits, element: Index, given: tuple[str, ...] = (), until: str = "codes"
+) -> StepTrace:
     """The stages by which an element of a tensor of these patterns was quantized to `q`; `given` are scales not chosen.
 
     The last stage is the one that makes the part `until`.
@@ -148,7 +150,9 @@ def _chosen(own: Following, q: Quantized, stage: str, place: Index) -> Stage:
     scale = q.scheme.tensor if whole else q.scheme.block.scale if q.scheme.block is not None else None
     codes = q.tensor_scale_code if whole else q.scale_codes
     names = {name: own.names[name] for name in STAGES[stage][1] if name in own.names}
-    shown = "" if scale is None or codes is None else f"{scale_code(int(np.asarray(codes)[place]), scale)}   {scale.name}"
+    shown = (
+        "" if scale is None or codes is None else f"{scale_code(int(np.asarray(codes)[place]), scale)}   {scale.name}"
+    )
     return _stage(own, stage, names, place, scale, "tensor_scale_code" if whole else "scale_codes", shown)
 
 
@@ -179,4 +183,4 @@ def _value(text: str, values: npt.NDArray[np.bool_] | F32, place: Index, meaning
     if entry.dtype == np.bool_:
         return Value(text, "", "yes" if entry else "no", meaning)
     bits = int(to_bits(np.asarray(entry, np.float32)))
-    return Value(text, hexadecimal(bits, 32), number(bits).partition(" (0x")[0], meaning)
+    return Value(text, hexadecimal(bits, 32), decimal(bits), meaning)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from quantspec import Codec, Container, Quantized, QuantspecError, Recipe
 from quantspec.rounding import widen
 
@@ -12,12 +14,14 @@ from ..state import State
 from ..steptext import trace_lines, wrapped
 from ..steptrace import StepTrace, policy_text, trace_back, trace_forth
 from ..suite.blame import element_of
+from ..suite.case import Case
 from ..suite.outcome import SuiteMismatch
 from ..verbs import VERBS
 from .anatomy import Anatomy
+from .frame import Index
 from .suspects import suspects
 
-__all__ = ["Followed", "followed"]
+__all__ = ["Followed", "case_steps", "followed"]
 
 AXES = ("recipe", "codec", "container")
 
@@ -57,7 +61,7 @@ def _place(trace: StepTrace) -> str:
 def followed(anatomy: Anatomy, mismatch: SuiteMismatch) -> Followed | None:
     """What a case is under, with the steps of its first wrong entry; None where it names no policy."""
     case = anatomy.case
-    if not any(axis in case.words for axis in AXES):
+    if not mismatch.first or not any(axis in case.words for axis in AXES):
         return None
     state = State(example_of(case.request))
     rows = state.policies(*AXES)
@@ -68,24 +72,36 @@ def followed(anatomy: Anatomy, mismatch: SuiteMismatch) -> Followed | None:
     except QuantspecError:  # a case that asks for a refusal
         return None
     plain = Followed(recipe, codec, container)
-    if case.op not in ("quantize", "dequantize") or not mismatch.first:
+    part, first = mismatch.part, mismatch.first[0]
+    element = (0,) * _rank(case) if part == "tensor_scale_code" else element_of(case, part, first.index)
+    trace = None if element is None else case_steps(anatomy, element, part)
+    if trace is None:
         return plain
-    first = mismatch.first[0]
-    element = element_of(case, mismatch.part, first.index)
-    if mismatch.part == "tensor_scale_code":
-        element = (0,) * len(case.inputs["x"].shape)
-    if element is None:
-        return plain
-    VERBS[case.op](state)
+    actual = printable(anatomy.shown(part, first.actual))
+    found = suspects(case, Recipe.of(trace.recipe), mismatch)
+    return Followed(recipe, codec, container, trace, part, actual, found)
+
+
+def _rank(case: Case) -> int:
+    return next((len(case.inputs[name].shape) for name in ("x", "codes") if name in case.inputs), 0)
+
+
+def case_steps(anatomy: Anatomy, element: Index, part: str = "") -> StepTrace | None:
+    """The steps by which a case that names a policy quantizes an element, up to a part, or dequantizes it; else None."""
+    case = anatomy.case
+    if case.op not in ("quantize", "dequantize") or not any(axis in case.words for axis in AXES):
+        return None
+    state = State(example_of(case.request))
+    try:
+        VERBS[case.op](state)
+    except QuantspecError:
+        return None
     tensor = state.tensor
     if not isinstance(tensor, Quantized):
-        return plain
+        return None
     if case.op == "quantize":
-        bits = widen(state.need("x"))
-        trace = trace_forth(tensor, bits, element, tuple(case.inputs), mismatch.part)
-    else:
-        codec_row = Codec.of(rows.get("codec", "canonical"))
-        trace = trace_back(tensor, codec_row, element, anatomy.shown("y", first.expected))
-    actual = printable(anatomy.shown(mismatch.part, first.actual))
-    found = suspects(case, tensor.recipe, mismatch)
-    return Followed(recipe, codec, container, trace, mismatch.part, actual, found)
+        return trace_forth(tensor, widen(state.need("x")), element, tuple(case.inputs), part or "codes")
+    y = case.outputs["y"]
+    came = int(np.ravel_multi_index(element, y.shape)) if y.shape else 0
+    codec = Codec.of(state.policies("codec").get("codec", "canonical"))
+    return trace_back(tensor, codec, element, anatomy.shown("y", y.patterns[came]))

@@ -6,10 +6,11 @@ count, and the law's bits elsewhere, is a strong hint and no proof. The recipes 
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from quantspec import CODECS, RECIPES, QuantspecError, Recipe, Scheme, dequantize, quantize
+from quantspec import CODECS, QuantspecError, Recipe, Scheme, dequantize, quantize
 from quantspec.steps import POW2, STAGES, Assignment
 
 from ..implementations.law import example_of
@@ -71,7 +72,7 @@ def _answer(case: Case, recipe: Recipe, part: str) -> Patterns:
         if case.op == "quantize":
             levels = ("scales", "scale_codes", "tensor_scale", "tensor_scale_code")
             given = {name: state.array(name) for name in levels}
-            q = quantize(state.need("x"), state.scheme, recipe=recipe, codec=codec, **given)  # type: ignore[arg-type]
+            q = quantize(state.need("x"), state.scheme, recipe=recipe, codec=codec, **given)
             came = np.asarray(getattr(q, part))
         else:
             to = state.word("to", "f32")
@@ -86,14 +87,23 @@ def _others(recipe: Recipe, stages: tuple[str, ...]) -> Iterator[tuple[str, Reci
         steps = recipe.steps(stage)
         for number, step in enumerate(steps):
             for text, instead in _instead(step, steps, STAGES[stage][0]):
+                otherwise: dict[str, Any] = {stage: (*steps[:number], *instead, *steps[number + 1 :])}
                 try:
-                    changed = replace(recipe, **{stage: (*steps[:number], *instead, *steps[number + 1 :])})
+                    changed = replace(recipe, **otherwise)
                 except QuantspecError:
                     continue
                 yield text, changed
 
 
-def _instead(step: Assignment, steps: tuple[Assignment, ...], result: str) -> Iterator[tuple[str, tuple[Assignment, ...]]]:
+def _hexadecimal(number: float) -> str:
+    """The nearest binary32 number as a step spells it."""
+    mantissa, _, exponent = float(np.float32(number)).hex().partition("p")
+    return f"{mantissa.rstrip('0').rstrip('.')}p{exponent}"
+
+
+def _instead(
+    step: Assignment, steps: tuple[Assignment, ...], result: str
+) -> Iterator[tuple[str, tuple[Assignment, ...]]]:
     """Steps to put in place of one, and what that is in words."""
     made = {each.name: each for each in steps}
     name, args = step.name, step.args
@@ -115,6 +125,8 @@ def _instead(step: Assignment, steps: tuple[Assignment, ...], result: str) -> It
         source = made.get(argument)
         if source is not None and source.op == "div" and source.args[0] == "0x1p+0":
             yield other("div", (args[1 - place], source.args[1]))
+        if argument.lstrip("-").startswith("0x") and float.fromhex(argument):
+            yield other("div", (args[1 - place], _hexadecimal(1 / float.fromhex(argument))))
     for argument in args if step.op not in ("eq0", "isnan", "isfinite", "gt0") else ():
-        text, instead = other("mul", (argument, "0x1p+0"))
+        _, instead = other("mul", (argument, "0x1p+0"))
         yield f"`{name}` = `{argument}` in place of `{step.text}`", instead
