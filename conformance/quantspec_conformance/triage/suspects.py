@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from quantspec import CODECS, QuantspecError, Recipe, Scheme, dequantize, quantize
-from quantspec.steps import POW2, STAGES, Assignment
+from quantspec import CODECS, QuantspecError, Recipe, dequantize, quantize
+from quantspec.steps import CONDITIONS, POW2, Assignment
 
 from ..implementations.law import example_of
 from ..state import State
@@ -58,7 +58,7 @@ def _entries(count: int) -> str:
 
 def _stages(case: Case, part: str) -> tuple[str, ...]:
     """The stages that a part comes from."""
-    scheme = Scheme.parse(case.words["scheme"])
+    scheme = State(example_of(case.request)).scheme
     both = scheme.block is not None and scheme.tensor is not None
     scale = "tensor" if part == "tensor_scale_code" else "block"
     return {"codes": ("element",), "y": ("decode",)}.get(part, (scale if both else "single",))
@@ -86,7 +86,7 @@ def _others(recipe: Recipe, stages: tuple[str, ...]) -> Iterator[tuple[str, Reci
     for stage in stages:
         steps = recipe.steps(stage)
         for number, step in enumerate(steps):
-            for text, instead in _instead(step, steps, STAGES[stage][0]):
+            for text, instead in _instead(step, steps):
                 otherwise: dict[str, Any] = {stage: (*steps[:number], *instead, *steps[number + 1 :])}
                 try:
                     changed = replace(recipe, **otherwise)
@@ -101,9 +101,7 @@ def _hexadecimal(number: float) -> str:
     return f"{mantissa.rstrip('0').rstrip('.')}p{exponent}"
 
 
-def _instead(
-    step: Assignment, steps: tuple[Assignment, ...], result: str
-) -> Iterator[tuple[str, tuple[Assignment, ...]]]:
+def _instead(step: Assignment, steps: tuple[Assignment, ...]) -> Iterator[tuple[str, tuple[Assignment, ...]]]:
     """Steps to put in place of one, and what that is in words."""
     made = {each.name: each for each in steps}
     name, args = step.name, step.args
@@ -127,6 +125,6 @@ def _instead(
             yield other("div", (args[1 - place], source.args[1]))
         if argument.lstrip("-").startswith("0x") and float.fromhex(argument):
             yield other("div", (args[1 - place], _hexadecimal(1 / float.fromhex(argument))))
-    for argument in args if step.op not in ("eq0", "isnan", "isfinite", "gt0") else ():
+    for argument in args if step.op not in CONDITIONS else ():
         _, instead = other("mul", (argument, "0x1p+0"))
         yield f"`{name}` = `{argument}` in place of `{step.text}`", instead
