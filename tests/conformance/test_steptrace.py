@@ -114,8 +114,9 @@ def test_what_a_stage_ends_in_is_what_the_case_expects() -> None:
                 pattern = int(expected.patterns[int(np.ravel_multi_index(place, expected.shape)) if place else 0])
                 assert int(stage.result.split()[0], 16) == pattern
                 if stage.gives.endswith(("codes", "code")) and stage.gives != "codes":
-                    level = tensor.scheme.tensor if stage.gives[0] == "t" else tensor.scheme.block
-                    kind = getattr(level, "scale", level)
+                    block = tensor.scheme.block
+                    kind = tensor.scheme.tensor if stage.gives[0] == "t" or block is None else block.scale
+                    assert kind is not None
                     number = qs.decode_scale(np.array([pattern], kind.code_dtype), kind)
                     assert bits(stage.steps[-1]) == int(number.view(np.uint32)[0])
 
@@ -127,7 +128,7 @@ def test_a_trace_with_one_wrong_bit_is_caught(monkeypatch: pytest.MonkeyPatch) -
     def lying(steps: Any, *rest: Any) -> Any:
         ran = kept(steps, *rest)
         name = steps[min(1, len(steps) - 1)].name
-        off = np.asarray(ran.names[name])
+        off: Any = np.asarray(ran.names[name])
         moved = ~off if off.dtype == np.bool_ else (off.view(np.uint32) ^ np.uint32(1)).view(np.float32)
         return replace(ran, names={**ran.names, name: moved})
 
