@@ -137,3 +137,11 @@ def test_a_name_that_is_not_defined_lists_those_that_are() -> None:
         explained("e2m1.native.t-f32", "c7", recipe="even")
     with pytest.raises(UsageError, match="--index goes with a file"):
         explained("e2m1.native.t-f32", "1", index=(0,))
+
+
+def test_the_page_shows_what_the_command_prints() -> None:
+    page = (Path(__file__).parents[2] / "spec" / "10-policies.md").read_text("utf-8")
+    shown = page.partition("--recipe burn-ndarray --codec burn-cpu\n")[2].partition("```")[0]
+    text = explained("q8f.native.t-f32", "-5,5", recipe="burn-ndarray", codec="burn-cpu")
+    assert shown.strip()
+    assert shown in text[text.index("recipe ") :] + "\n"
