@@ -211,12 +211,19 @@ def _index(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option(
     "--index", callback=_index, metavar="I,J", help="The element of a file's tensor to explain. Default: the first."
 )
+@click.option("--recipe", metavar="NAME", help="Quantize by this recipe, and show the value of each of its steps.")
+@click.option("--codec", metavar="NAME", help="Encode by this codec, with the steps of the recipe. Default: canonical.")
 @guarded
-def explain(scheme: str, what: str, name: str | None, index: tuple[int, ...] | None) -> None:
+def explain(
+    scheme: str, what: str, name: str | None, index: tuple[int, ...] | None, recipe: str | None, codec: str | None
+) -> None:
     """Explain a number, a code or an element of a file under a scheme: bits, fields, neighbours, rules.
+
+    With --recipe or --codec: the scales and the codes of that policy, with the bits of every step.
 
     \b
     VALUE  0.3, 0x1.8p1, 0x3FC00000 (8 digits: the bits of an f32), nan, -inf
+           under a recipe also several, 0.3,1.75,-6: a block; --index counts them
     CODE   code:0x7 or c7
     FILE   a .npy or .safetensors file; --index chooses the element
     """
@@ -225,7 +232,8 @@ def explain(scheme: str, what: str, name: str | None, index: tuple[int, ...] | N
     from .report import console
 
     out = console()
-    for line in lines(parse(scheme), what, name=name, index=index, width=min(out.width, 100)):
+    width = min(out.width, 100)
+    for line in lines(parse(scheme), what, name=name, index=index, recipe=recipe, codec=codec, width=width):
         out.print(Text(line), soft_wrap=True)
 
 

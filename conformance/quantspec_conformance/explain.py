@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 import quantspec
-from quantspec import ScaleType, Scheme
+from quantspec import Codec, Recipe, ScaleType, Scheme
 from quantspec.blocks import amax, spread
 from quantspec.quantize import effective_scale, quotient
 from quantspec.rounding import widen
@@ -16,6 +16,7 @@ from quantspec.values import extend
 
 from . import patterns
 from .errors import UsageError
+from .explain_steps import explained_steps, shaped
 from .families import legal_codes
 from .spec import rules
 from .tensors import is_tensor_file, read_tensor
@@ -30,14 +31,29 @@ FORMS = "0.3, 0x1.8p1, 0x3FC00000 (8 digits: the bits of an f32), nan, -inf, cod
 
 
 def explain(
-    scheme: Scheme, text: str, *, name: str | None = None, index: Sequence[int] | None = None, width: int = 100
+    scheme: Scheme,
+    text: str,
+    *,
+    name: str | None = None,
+    index: Sequence[int] | None = None,
+    recipe: str | None = None,
+    codec: str | None = None,
+    width: int = 100,
 ) -> list[str]:
-    """The lines that explain a value, a code, or an element of a file. UsageError for a text that is none of them."""
+    """The lines that explain a value, a code, or an element of a file; under a recipe or a codec, each step of it.
+
+    UsageError for a text that is none of them, UnsupportedError for a name without a row or a scheme that is not covered.
+    """
     code = _CODE.fullmatch(text)
-    for option, given in (("--name", name), ("--index", index)):
+    followed = recipe is not None or codec is not None
+    for option, given in (("--name", name), ("--index", None if followed else index)):
         if given is not None and not is_tensor_file(text):
             raise UsageError(f"{option} goes with a file; {text!r} is none")
-    if is_tensor_file(text):
+    if followed and code is not None:
+        raise UsageError(f"--recipe and --codec go with values or a file; {text!r} is a code, which has no scale alone")
+    if followed:
+        lines = _followed(scheme, text, name, index, recipe or "canonical", codec or "canonical", width)
+    elif is_tensor_file(text):
         lines = _file(scheme, text, name, index, width)
     elif code is not None:
         lines = _code(scheme, int(code[1], 16), width)
@@ -218,6 +234,21 @@ def _file(scheme: Scheme, file: str, name: str | None, index: Sequence[int] | No
     yield f"code       {patterns.value_code(int(q.codes[place]), scheme)}"
     yield f"back       {patterns.binary32(int(y.view(np.uint32)[place]))}"
     yield from _rule_lines(trace.rules(place), width)
+
+
+def _followed(
+    scheme: Scheme, text: str, name: str | None, index: Sequence[int] | None, recipe: str, codec: str, width: int
+) -> Iterator[str]:
+    """One element of a file, or of values with commas between, under a recipe and a codec, step by step."""
+    by, encoding = Recipe.of(recipe), Codec.of(codec)
+    if is_tensor_file(text):
+        label, x = read_tensor(text, name)
+    else:
+        x, label = shaped(scheme, [_bits_of(part.strip())[0] for part in text.split(",")], by)
+    lines, fired = explained_steps(scheme, x, by, encoding, index, label)
+    yield ""
+    yield from lines
+    yield from _rule_lines(fired, width)
 
 
 def _rule_lines(fired: Sequence[str], width: int) -> Iterator[str]:

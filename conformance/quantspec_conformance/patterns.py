@@ -11,6 +11,7 @@ from quantspec.values import extend
 
 __all__ = [
     "binary32",
+    "decimal",
     "exact",
     "fields",
     "hex_float",
@@ -46,6 +47,12 @@ def number(bits: int) -> str:
     if len(short) > 18:
         short = f"{np.float32(value):+.9g}"
     return short if Decimal(short) == Decimal(value) else f"{short} ({hex_float(value)})"
+
+
+def decimal(bits: int) -> str:
+    """The number of a binary32 pattern in decimals alone, for where its bits stand beside it."""
+    text, _, rest = number(bits).partition(" (")
+    return text if "0x1" in rest and "payload" not in rest else number(bits)
 
 
 def exact(value: Fraction | float) -> str:

@@ -83,7 +83,7 @@ class Following:
     ) -> tuple[Chosen | None, Chosen | None]:
         """Scales of both levels, by the stages where none are given. Rules POL-8, POL-9, SCL-19, SCL-23."""
         block, tensor = require_grids(self.scheme, bits.shape, given_block, given_tensor)
-        self._measure(bits)
+        self.measure(bits)
         self._refuse("A", "a")
         if self.recipe.given_only and (block is None) != (self.scheme.block is None):
             raise UnsupportedError("POL-10", f"recipe={self.recipe.name!r} chooses no scales; allowed: given ones")
@@ -102,7 +102,7 @@ class Following:
         with on_grid(self.scheme.extents(bits.ndim)):
             return self._stage("block", self.scheme.block.scale), tensor
 
-    def _measure(self, bits: Bits) -> None:
+    def measure(self, bits: Bits) -> None:
         """A, and a: of each block, or of the tensor where there are none. Rule POL-8."""
         whole = tuple(max(size, 1) for size in bits.shape)
         kind = self.recipe.amax
@@ -139,8 +139,8 @@ class Following:
             self.names["b"] = decode_scale_codes(block, self.scheme.block.scale)
         self.names["s"] = effective
 
-    def _found(self, stage: str, spread: Spread) -> dict[str, F32]:
-        """The names that a stage uses, each spread over the elements."""
+    def found(self, stage: str, spread: Spread) -> dict[str, F32]:
+        """The names that the stages of elements use, each spread over the elements."""
         used = {name for step in self.recipe.steps(stage) for name in step.args}
         single = {"A": self.names.get("A"), "g": self.names.get("g")}
         found = {name: number for name, number in single.items() if number is not None and name in used}
@@ -157,7 +157,7 @@ class Following:
     @rule("POL-5")
     def quotient(self, bits: Bits, spread: Spread, tile: tuple[slice, ...] = ()) -> Bits:
         """q of each element of a tile as patterns; a NaN takes the sign of x. Rules POL-5, POL-10, QNT-2."""
-        found = self._found("element", spread)
+        found = self.found("element", spread)
         ran = run(self.recipe.steps("element"), {**found, "x": to_float(bits)}, self.facts)
         q = np.broadcast_to(to_bits(ran.result), bits.shape)
         for text in self.recipe.refuse:
@@ -170,7 +170,7 @@ class Following:
     @rule("POL-5")
     def numbers(self, v: F32, spread: Spread) -> F32:
         """y of each element. Rules POL-5, QNT-11."""
-        ran = run(self.recipe.steps("decode"), {**self._found("decode", spread), "v": v}, self.facts)
+        ran = run(self.recipe.steps("decode"), {**self.found("decode", spread), "v": v}, self.facts)
         return np.asarray(np.broadcast_to(ran.result, v.shape), np.float32)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import quantspec
 from quantspec_conformance.errors import UsageError
 from quantspec_conformance.explain import explain
 from quantspec_conformance.matrix import parse
@@ -88,3 +89,59 @@ def test_an_element_of_a_file(tmp_path: Path) -> None:
 def test_what_is_no_value_is_refused(what: str) -> None:
     with pytest.raises(UsageError):
         explained("e2m1.native.t-f32", what)
+
+
+def test_values_under_a_recipe_step_by_step() -> None:
+    """-5 and 5 by burn-flex: the worked example of the spec, 10/255 and a tie at -127.5 that goes away from zero."""
+    text = explained("q8f.native.t-f32", "-5,5", recipe="burn-flex", codec="burn-cpu")
+    for line in (
+        "recipe     burn-flex (amax ignore-nan)",
+        "codec      burn-cpu: rounding away",
+        "element    (0,) of 2 values",
+        "raw = div(twice, span)                      0x3D20A0A1  +0.039215688",
+        "good = gt0(up)                                          yes",
+        "q = mul(x, inverse)                         0xC2FF0000  -127.5",
+        "code                                        0x80  10000000  -128",
+        "POL-6 ",
+    ):
+        assert line in text
+    assert max(map(len, text.partition("recipe ")[2].partition("rules,")[0].splitlines())) <= 100
+    other = explained("q8f.native.t-f32", "-5,5", recipe="burn-flex", codec="burn-cpu", index=(1,))
+    assert "x: input                                    0x40A00000  +5" in other
+    assert "decode " in other
+
+
+def test_a_recipe_that_takes_whole_blocks_gets_one() -> None:
+    text = explained("q8s.native.b32-f16", "1,-2,3", recipe="ggml-q8_0")
+    assert "3 values, filled up with zeros to (32,)" in text
+
+
+def test_a_file_under_a_recipe(tmp_path: Path) -> None:
+    file = tmp_path / "w.npy"
+    np.save(file, np.array([[7, 1], [6, -3]], np.float32))
+    text = explained("e2m1.native.b2-ue8m0", str(file), recipe="even", index=(0, 0))
+    assert "scale = pow2[even](a)" in text
+    assert "0x80  10000000  +2   ue8m0" in text
+    with pytest.raises(UsageError, match=r"--index 2,0: w, shape \(2, 2\)"):
+        explained("e2m1.native.b2-ue8m0", str(file), recipe="even", index=(2, 0))
+
+
+def test_a_name_that_is_not_defined_lists_those_that_are() -> None:
+    with pytest.raises(quantspec.UnsupportedError, match=r"recipe='nobody' is not defined; defined: canonical, ocp-mx"):
+        explained("e2m1.native.t-f32", "1", recipe="nobody")
+    with pytest.raises(
+        quantspec.UnsupportedError, match=r"codec='nobody' is not defined; defined: canonical, ties-away"
+    ):
+        explained("e2m1.native.t-f32", "1", codec="nobody")
+    with pytest.raises(UsageError, match="'c7' is a code"):
+        explained("e2m1.native.t-f32", "c7", recipe="even")
+    with pytest.raises(UsageError, match="--index goes with a file"):
+        explained("e2m1.native.t-f32", "1", index=(0,))
+
+
+def test_the_page_shows_what_the_command_prints() -> None:
+    page = (Path(__file__).parents[2] / "spec" / "10-policies.md").read_text("utf-8")
+    shown = page.partition("--recipe burn-ndarray --codec burn-cpu\n")[2].partition("```")[0]
+    text = explained("q8f.native.t-f32", "-5,5", recipe="burn-ndarray", codec="burn-cpu")
+    assert shown.strip()
+    assert shown in text[text.index("recipe ") :] + "\n"

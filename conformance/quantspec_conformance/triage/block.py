@@ -13,6 +13,7 @@ from ..spec import rule_line, rules
 from ..suite.case import Case
 from ..suite.outcome import CaseResult
 from .anatomy import Anatomy
+from .followed import Followed, followed
 
 __all__ = ["Entry", "FailureBlock", "block_record", "failure_block", "failure_json", "repro_line"]
 
@@ -57,6 +58,7 @@ class FailureBlock:
     rules: tuple[str, ...]
     repro: str
     minimal: str = ""
+    followed: Followed | None = None  #: recipe, codec and container of the case, with the steps of the first entry
 
     def as_json(self) -> dict[str, Any]:
         """The same fields as JSON."""
@@ -75,6 +77,8 @@ class FailureBlock:
             ]
         for number, entry in enumerate(self.entries):
             lines += _entry_lines(entry, self.part, number == 0)
+        if self.followed is not None:
+            lines += self.followed.lines()
         if self.rules:
             lines.append(_line("rules", " ".join(self.rules)))
         if self.count:
@@ -147,6 +151,7 @@ def block_record(
         rules=tuple(printable(rule) for rule in result.rules),
         repro=repro or repro_line("replay", case.id, address),
         minimal=minimal,
+        followed=followed(anatomy, mismatch) if anatomy and mismatch else None,
     )
 
 

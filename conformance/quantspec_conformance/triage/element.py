@@ -14,9 +14,11 @@ from ..outside import printable
 from ..patterns import binary32
 from ..protocol.messages import Ok, Rejected
 from ..spec import rule_line
+from ..steptext import trace_lines
 from ..suite.blame import SUMS
 from ..suite.case import Case
 from .anatomy import Anatomy
+from .followed import case_steps
 from .frame import Index, block_of, frame_of, index_at
 
 __all__ = ["explain_case"]
@@ -49,6 +51,9 @@ def explain_case(case: Case, index: Sequence[int] | None = None) -> list[str]:
     for name in STEPS:
         if name in anatomy.told.intermediates:
             lines += _step(anatomy, name, anatomy.told.intermediates[name], place)
+    steps = case_steps(anatomy, place) if isinstance(answer, Ok) else None
+    if steps is not None:
+        lines += ["", f"recipe     {steps.recipe}, amax {steps.amax}", *trace_lines(steps, indent=""), ""]
     if isinstance(answer, Ok):
         for name, tensor in answer.tensors.items():
             lines += _row(anatomy, name, tensor, place, due=True)
