@@ -30,9 +30,10 @@ class Dialect:
 
     @property
     def text(self) -> str:
-        """The name, and the container where that is another."""
-        name = self.name if self.preset is None else self.preset.id
-        return name if name.partition("@")[0] == self.container.name else f"{name} ({self.container.name})"
+        """The name, with the version that a stack has, and the container where that is another."""
+        versioned = self.preset is not None and self.preset.evidence != "defined"
+        name = self.preset.id if self.preset is not None and versioned else self.name
+        return name if self.name == self.container.name else f"{name} ({self.container.name})"
 
 
 def dialect(name: str, option: str) -> Dialect:

@@ -141,9 +141,12 @@ def _first(y: npt.NDArray[Any]) -> list[str]:
 
 
 def _lines(report: dict[str, Any], y: npt.NDArray[Any] | None) -> Iterator[str]:
-    scales = [f"{report[key]} {noun}" for key, noun in (("block_scales", "block scales"), ("tensor_scales", "tensor scale"))
-              if report[key]]  # fmt: skip
-    held = ", ".join([f"{report['words']} words", *scales])
+    counts = [
+        f"{report[key]} {noun}{'s' * (report[key] > 1)}"
+        for key, noun in (("words", "word"), ("block_scales", "block scale"), ("tensor_scales", "tensor scale"))
+        if report[key]
+    ]
+    held = ", ".join(counts) or "no words"
     if report["back_is_same"]:
         back = "converting back gives the same bytes [POL-18]"
     else:

@@ -151,33 +151,27 @@ def _of_npy(path: Path, total: int) -> bytes:
 def _of_file(file: TensorFile, names: Names, parts: tuple[Part, ...], *, ours: bool) -> bytes:
     """The stream of a .safetensors file: one tensor, or its parts one after another."""
     total = sum(part.size for part in parts)
-    apart = any(names.parts)
-    if names.stream is not None and apart:
-        raise UsageError(f"--name is the whole stream, {names.given()[1]} a part of it; allowed: the one or the other")
+    by_name = {part.name: part for part in parts}
     if ours and not names.given():
-        apart = STREAM not in file.places
-        chosen: dict[str, str | None] = {name: name for name in (*NAMES, STREAM)}
-    else:
-        chosen = dict(zip(NAMES, names.parts, strict=True))
-    if not apart or (ours and not names.given() and parts[0].name == STREAM):
-        name = STREAM if ours and names.stream is None else names.stream
-        return _stream(file, name, total)
-    if parts[0].name == STREAM:
+        own = [name if name in by_name else None for name in NAMES]
+        names = Names(STREAM) if STREAM in by_name else Names(None, (own[0], own[1], own[2]))
+    if names.stream is not None and any(names.parts):
+        raise UsageError(f"--name is the whole stream, {names.given()[1]} a part of it; allowed: the one or the other")
+    if not any(names.parts):
+        return _stream(file, names.stream, total)
+    if STREAM in by_name:
         raise UsageError(
             f"{names.given()[0]}: this container has each scale before its words; name the stream with --name"
         )
-    options = dict(zip(NAMES, OPTIONS, strict=True))
-    have = [part.name for part in parts]
     data = b""
-    for name in NAMES:
-        there = chosen[name]
-        if name not in have and there is not None and not ours:
-            raise UsageError(f"{options[name]} {there!r}: the scheme has no such level")
-        if name in have and there is None:
-            raise UsageError(f"{options[name]} is missing: the scheme has that level; the file holds {file.names()}")
-    for part in parts:
-        there = chosen[part.name] or ""
-        data += part.check(file.read(there, options[part.name], total), f"{options[part.name]} {printable(there)!r}")
+    for option, name, there in zip(OPTIONS, NAMES, names.parts, strict=True):
+        part = by_name.get(name)
+        if part is None and there is not None:
+            raise UsageError(f"{option} {printable(there)!r}: the scheme has no such level")
+        if part is not None and there is None:
+            raise UsageError(f"{option} is missing: the scheme has that level; the file holds {file.names()}")
+        if part is not None and there is not None:
+            data += part.check(file.read(there, option, total), f"{option} {printable(there)!r}")
     return data
 
 
