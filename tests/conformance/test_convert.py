@@ -18,7 +18,7 @@ import quantspec as qs
 from quantspec.containers import CONTAINERS
 from quantspec_conformance.cli import main
 from quantspec_conformance.convert import exact
-from quantspec_conformance.convert.dialects import dialect
+from quantspec_conformance.convert.dialects import dialect, scheme_of
 from quantspec_conformance.errors import UsageError
 from quantspec_conformance.spec import spec_root
 
@@ -43,7 +43,7 @@ def told(case: dict[str, Any]) -> list[str]:
 
 
 def name_of(case: dict[str, Any]) -> str:
-    return case["preset"] or case["container"]
+    return str(case["preset"] or case["container"])
 
 
 @pytest.fixture
@@ -132,13 +132,42 @@ def test_every_container_is_written_and_read_as_the_oracle_says(tmp_path: Path, 
         assert (tmp_path / "back").read_bytes() == canonical
 
 
+FP4 = qs.Preset.of("bnb-fp4").table
+assert FP4 is not None
+EDGES = (
+    ("q4f.packed_native_0.t-f32", (), "canonical", "high-nibble"),
+    ("q4f.packed_native_0.b32-f16", (2, 0), "canonical", "ggml-q4_0"),
+    ("q8s.native.t-f32", (0, 3), "canonical", "container:canonical"),
+    ("e2m3.packed_native_0.b8-ue4m3", (3, 5), "canonical", "high-nibble"),
+    ("q4s.packed_native_0.lut-nf4.b64-f32", (2, 64), "canonical", "bnb-nf4"),
+    (f"q4s.packed_native_0.lut-{FP4.name}.b64-f32", (2, 64), "canonical", "bnb-fp4"),
+)
+
+
+@pytest.mark.parametrize(("scheme", "shape", "here", "there"), EDGES, ids=[edge[0] for edge in EDGES])
+def test_scalars_empty_tensors_words_of_three_bytes_and_tables(
+    tmp_path: Path, scheme: str, shape: tuple[int, ...], here: str, there: str
+) -> None:
+    own = scheme_of(scheme)
+    x = np.linspace(-3, 3, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    data = qs.to_bytes(qs.quantize(x, own))
+    (tmp_path / "in").write_bytes(data)
+    words = ["--scheme", scheme, "--shape", "x".join(map(str, shape)) or "scalar", "--from", here]
+    gone = invoke(tmp_path / "in", tmp_path / "o.safetensors", *words, "--to", there, "--dequantize", "f16")
+    assert gone.exit_code == 0, gone.output
+    assert load_file(tmp_path / "o.safetensors")["y"].shape == shape
+    came = invoke(tmp_path / "o.safetensors", tmp_path / "back", "--to", here)
+    assert came.exit_code == 0, came.output
+    assert (tmp_path / "back").read_bytes() == data
+
+
 def test_codes_move_to_another_store(tmp_path: Path, mxfp4: Path) -> None:
     out = tmp_path / "m.safetensors"
     result = invoke(mxfp4, out, *MXFP4, "--to", "mlx-mxfp4", "--to-store", "packed_u32_0")
     assert result.exit_code == 0, result.output
     assert "store    e2m1.packed_u32_0.b32-ue8m0" in result.output
     found = load_file(out)
-    assert (found["words"].dtype, found["words"].shape) == (np.uint32, (2, 8))
+    assert found["words"].dtype == np.uint32 and found["words"].shape == (2, 8)
     back = invoke(out, tmp_path / "back", "--to", "ggml-mxfp4", "--to-store", "packed_native_0")
     assert back.exit_code == 0, back.output
     assert (tmp_path / "back").read_bytes() == mxfp4.read_bytes()
@@ -238,6 +267,20 @@ def one_scale_off(packed: qs.Packed, container: qs.Container) -> qs.Packed:
     return replace(honest, scale_codes=codes)
 
 
+def tensor_scale_off(packed: qs.Packed, container: qs.Container) -> qs.Packed:
+    honest = qs.convert(packed, container)
+    assert honest.tensor_scale_code is not None
+    return replace(honest, tensor_scale_code=honest.tensor_scale_code ^ np.uint32(1))
+
+
+def test_another_tensor_scale_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "convert", tensor_scale_off)
+    (tmp_path / "in").write_bytes(bytes.fromhex(CASES["ct-nvfp4"]["bytes"]))
+    result = invoke(tmp_path / "in", tmp_path / "out", *told(CASES["ct-nvfp4"]), "--to", "high-nibble")
+    assert result.exit_code == 1 and "1 of 1 tensor_scale_code differ" in result.output, result.output
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("liar", "says"),
     [
@@ -264,7 +307,7 @@ def test_a_liar_is_caught_and_writes_nothing(
 
 def test_a_liar_on_the_way_back_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mxfp4: Path) -> None:
     """The codes are right, and the bytes of the way back are not those that were read."""
-    honest = exact.to_bytes
+    honest = qs.to_bytes
     calls = iter(range(100))
     monkeypatch.setattr(exact, "to_bytes", lambda packed: honest(packed)[::-1] if next(calls) == 1 else honest(packed))
     result = invoke(mxfp4, tmp_path / "out", *MXFP4, "--to", "canonical")
