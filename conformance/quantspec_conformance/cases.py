@@ -19,7 +19,19 @@ from .errors import UsageError
 from .families import FAMILIES, SHAPES, Family, Shape, draw_codes, draw_scale_codes
 from .matrix import Group
 
-__all__ = ["REFUSALS", "Batch", "Plan", "case_steps", "data", "drawn", "plan_case", "plans", "refuses", "shape_text"]
+__all__ = [
+    "REFUSALS",
+    "Batch",
+    "Plan",
+    "case_steps",
+    "data",
+    "drawn",
+    "plan_case",
+    "plans",
+    "read_shape",
+    "refuses",
+    "shape_text",
+]
 
 Selection = Mapping[str, tuple[Group, Scheme]]
 
@@ -55,12 +67,13 @@ def shape_text(shape: Shape) -> str:
     return "x".join(map(str, shape)) or "scalar"
 
 
-def _read_shape(text: str) -> Shape:
+def read_shape(text: str, where: str = "of the case ") -> Shape:
+    """The inverse of `shape_text`. UsageError for a text that is no shape."""
     if text == "scalar":
         return ()
     parts = text.split("x")
     if len(parts) > 8 or not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
-        raise UsageError(f"shape {text!r} of the case is not a shape; write 3x70, or scalar")
+        raise UsageError(f"shape {text!r} {where}is not a shape; write 3x70, or scalar")
     return tuple(map(int, parts))
 
 
@@ -123,7 +136,7 @@ def plan_case(text: str) -> Plan:
         raise UsageError(
             f"--case {text!r} is not a case; write scheme/shape/family, for example q8s.native.t-f32/3x70/ties"
         )
-    scheme, shape = matrix.parse(parts[0]), _read_shape(parts[1])
+    scheme, shape = matrix.parse(parts[0]), read_shape(parts[1])
     if np.prod(shape, dtype=float) > 2**24:
         raise UsageError(f"--case {text!r}: the shape has more than 2^24 elements")
     if refuses(scheme, shape):

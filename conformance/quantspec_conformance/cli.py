@@ -21,6 +21,7 @@ except ModuleNotFoundError as missing:
 import quantspec
 
 from . import suitecli
+from .convert import cli as convertcli
 from .errors import DeviceError, UsageError
 from .guard import guarded
 from .identify import cli as identifycli
@@ -345,4 +346,5 @@ def vectors_suites(write: bool, out: Path | None, levels: tuple[int, ...], retir
 
 suitecli.register(main)
 peerscli.register(main)
+convertcli.register(main)
 identifycli.register(main)

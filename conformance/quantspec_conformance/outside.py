@@ -3,11 +3,14 @@
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from .errors import UsageError
 
-__all__ = ["kind_of", "printable", "read_regular", "reason_of"]
+__all__ = ["kind_of", "open_regular", "printable", "read_regular", "reason_of"]
 
 KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -40,8 +43,9 @@ def reason_of(error: Exception) -> str:
     return REASONS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
 
 
-def read_regular(path: Path, largest: int, *, what: str, allowed: str) -> bytes:
-    """The bytes of a regular file; a FIFO without a writer does not block. UsageError for anything else, or a larger one."""
+@contextmanager
+def open_regular(path: Path, *, what: str, allowed: str) -> Iterator[IO[bytes]]:
+    """A regular file, open to be read; a FIFO without a writer does not block. UsageError for anything else."""
     shown = f"{what} {printable(repr(str(path)))}".lstrip()
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -50,13 +54,19 @@ def read_regular(path: Path, largest: int, *, what: str, allowed: str) -> bytes:
             if kind is not None:
                 raise UsageError(f"{shown} is {kind}; allowed: {allowed}")
             with open(descriptor, "rb", closefd=False) as file:
-                raw = file.read(largest + 1)
+                yield file
         finally:
             os.close(descriptor)
     except (OSError, ValueError) as error:
         raise UsageError(f"{shown} cannot be read: {reason_of(error)}") from None
+
+
+def read_regular(path: Path, largest: int, *, what: str, allowed: str) -> bytes:
+    """The bytes of a regular file; a FIFO without a writer does not block. UsageError for anything else, or a larger one."""
+    with open_regular(path, what=what, allowed=allowed) as file:
+        raw = file.read(largest + 1)
     if len(raw) > largest:
-        raise UsageError(f"{shown} is longer than {largest} bytes")
+        raise UsageError(f"{what} {printable(repr(str(path)))} is longer than {largest} bytes".lstrip())
     return raw
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .errors import UsageError
 from .outside import kind_of, printable, reason_of
 
-__all__ = ["LIMIT", "is_tensor_file", "read_tensor"]
+__all__ = ["LIMIT", "is_tensor_file", "npy_header", "read_tensor"]
 
 #: Elements read without --max-elements: a 4096 x 4096 weight.
 LIMIT = 2**24
@@ -70,7 +70,7 @@ def _read_npy(path: Path, name: str | None, limit: int) -> tuple[str, npt.NDArra
 
 def _npy_array(path: Path, limit: int) -> npt.NDArray[Any]:
     with path.open("rb") as file:
-        shape, dtype = _npy_header(file)
+        shape, dtype = npy_header(file)
         held = path.stat().st_size - file.tell()
     if dtype.hasobject:
         raise UsageError(f"{str(path)!r} holds pickled Python objects, which are never loaded")
@@ -84,7 +84,7 @@ def _npy_array(path: Path, limit: int) -> npt.NDArray[Any]:
     return np.array(np.load(path, allow_pickle=False), native, order="C")
 
 
-def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and dtype of a .npy file; numpy reads the header as a literal of bounded size, never as code."""
     if file.read(1) == b"\x80":
         raise ValueError("it holds pickled Python objects, which are never loaded")
