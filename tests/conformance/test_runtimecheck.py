@@ -374,6 +374,24 @@ def test_the_report_says_everything(capsys: pytest.CaptureFixture[str]) -> None:
     jsonschema.validate(empty, SCHEMA)
 
 
+def test_an_interrupted_check_keeps_the_rows_that_are_done(capsys: pytest.CaptureFixture[str]) -> None:
+    ends = outcome_of()
+
+    def stopped(model: Model, *, quick: bool) -> Outcome:
+        if model.name == list(OUTCOMES)[2]:
+            raise KeyboardInterrupt
+        return ends(model, quick=quick)
+
+    rows: dict[str, Any] = {"quick": True, "only": list(OUTCOMES), "strict": False, "runner": stopped}
+    assert check.check_command(**rows, as_json=False) == 130
+    text = capsys.readouterr().out
+    assert "CRASHED intel: SIGSEGV" in text and "interrupted after 2 of 4: 2 rows" in " ".join(text.split())
+    assert check.check_command(**rows, as_json=True) == 130
+    content = json.loads(capsys.readouterr().out)
+    jsonschema.validate(content, SCHEMA)
+    assert [row["status"] for row in content["rows"]] == ["ok", "crash"]
+
+
 def test_options_that_need_the_check_are_refused_without_it(quantspec_command: Quantspec) -> None:
     run = quantspec_command("devices", "--full")
     assert run.returncode == 2 and "go with --check" in run.stderr

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import click
 
 from ..devices import INSTALL
-from ..errors import DeviceError, UsageError
+from ..errors import INTERRUPTED, DeviceError, UsageError
 from ..report import console
 from .models import MODELS, Model
 from .outcome import BAD, Outcome
@@ -82,18 +82,24 @@ def check_command(
     models: Sequence[Model] | None = None,
     runner: Callable[..., Outcome] = run_model,
 ) -> int:
-    """Run the rows, say how each ended as it ends, and report; the exit code."""
+    """Run the rows, say how each ended as it ends, and report; the exit code. Ctrl-C keeps the rows that are done."""
     if importlib.util.find_spec("pyopencl") is None:
         raise DeviceError(f"pyopencl is not installed: {INSTALL}")
     chosen = select_models(only, all_models() if models is None else models)
     started, begun = datetime.now(UTC), time.monotonic()
     rows: list[Row] = []
+    interrupted = False
     for number, model in enumerate(chosen, 1):
         click.echo(f"[{number}/{len(chosen)}] {model.name}: {model.plays} ...", err=True)
-        outcome = runner(model, quick=quick)
+        try:
+            outcome = runner(model, quick=quick)
+        except KeyboardInterrupt:
+            interrupted = True
+            click.echo(f"[{number}/{len(chosen)}] {model.name}: interrupted", err=True)
+            break
         click.echo(f"[{number}/{len(chosen)}] {model.name}: {outcome.status}, {outcome.detail}", err=True)
         rows.append((model, outcome))
-    code = exit_code(rows, strict=strict)
+    code = INTERRUPTED if interrupted else exit_code(rows, strict=strict)
     seconds = time.monotonic() - begun
     if as_json:
         click.echo(json.dumps(content(rows, quick=quick, exit_code=code, started=started, seconds=seconds), indent=1))
@@ -101,6 +107,7 @@ def check_command(
     out = console()
     print_check(out, rows)
     kind = "quick check" if quick else "full check"
+    kind += f" interrupted after {len(rows)} of {len(chosen)}" if interrupted else ""
     out.print(f"{kind}: {len(rows)} rows, {seconds:.0f} s, exit code {code}", highlight=False)
     return code
 
