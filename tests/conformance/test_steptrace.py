@@ -166,12 +166,9 @@ class WrongStep(Law):
         self.rows = {**qs.RECIPES, name: replace(row, **wrong)}
 
     def handle(self, request: Request) -> Answer:
-        kept = state.RECIPES
-        state.RECIPES = self.rows  # type: ignore[misc]
-        try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(state, "RECIPES", self.rows)
             return super().handle(request)
-        finally:
-            state.RECIPES = kept  # type: ignore[misc]
 
 
 LIARS = {
