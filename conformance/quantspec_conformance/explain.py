@@ -18,16 +18,13 @@ from . import patterns
 from .errors import UsageError
 from .explain_steps import explained_steps, shaped
 from .families import legal_codes
+from .numbertext import bits_of, fraction_of
 from .spec import rules
 from .tensors import is_tensor_file, read_tensor
 
 __all__ = ["explain", "reflowed"]
 
-_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_HEX_FLOAT = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+", re.ASCII)
 _CODE = re.compile(r"(?:code:(?:0[xX])?|c)([0-9a-fA-F]{1,2})")
-_SPECIALS = {"nan": 0x7FC00000, "-nan": 0xFFC00000, "inf": 0x7F800000, "-inf": 0xFF800000}
-FORMS = "0.3, 0x1.8p1, 0x3FC00000 (8 digits: the bits of an f32), nan, -inf, code:0x7 or c7 (a code), a .npy or .safetensors file"
 
 
 def explain(
@@ -85,58 +82,12 @@ def _scale_type(scale: ScaleType) -> str:
     return f"{scale.name}, at most {patterns.exact(scale.largest)}"
 
 
-def _bits_of(text: str) -> tuple[int, str]:
-    """The binary32 pattern of a text, and a remark where the number was rounded to one."""
-    lowered = text.lower()
-    if lowered in _SPECIALS:
-        return _SPECIALS[lowered], ""
-    if re.fullmatch(r"0[xX][0-9a-fA-F]{8}", text):
-        return int(text, 16), ""
-    if _HEX_FLOAT.fullmatch(text):
-        return _rounded(text, Fraction(_exact_hex(text)), text.startswith("-"))
-    if _DECIMAL.fullmatch(text) and len(text) <= 400:
-        exponent = re.search(r"[eE]([+-]?\d+)$", text)
-        if exponent is not None and abs(int(exponent[1])) > 400:
-            raise UsageError(f"{text!r}: the exponent is beyond any binary32 number")
-        return _rounded(text, Fraction(text), text.startswith("-"))
-    hint = "; did you mean code:" + text.removeprefix("0x") if re.fullmatch(r"0[xX][0-9a-fA-F]{1,2}", text) else ""
-    raise UsageError(f"{text!r} is no value, code or file{hint}; allowed: {FORMS}")
-
-
-def _exact_hex(text: str) -> Fraction:
-    mantissa, _, exponent = text.lower().lstrip("+-").removeprefix("0x").partition("p")
-    if abs(int(exponent)) > 2000 or len(mantissa) > 100:
-        raise UsageError(f"{text!r}: the exponent is beyond any binary32 number")
-    whole, _, fraction = mantissa.partition(".")
-    return Fraction(int(whole + fraction or "0", 16)) * Fraction(2) ** (int(exponent) - 4 * len(fraction))
-
-
-def _rounded(text: str, exact: Fraction, negative: bool) -> tuple[int, str]:
-    """The nearest binary32 pattern, ties to even, by exact comparison of the two neighbours."""
-    magnitude = abs(exact)
-    low, high = 0, 0x7F7FFFFF
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if _fraction(middle) <= magnitude else (low, middle - 1)
-    limit = Fraction(2) ** 128
-    upper = _fraction(low + 1) if low < 0x7F7FFFFF else limit
-    below, above = magnitude - _fraction(low), upper - magnitude
-    chosen = low + (above < below or (above == below and low % 2 == 1)) if magnitude < limit else 0x7F800000
-    exact_already = chosen < 0x7F800000 and _fraction(chosen) == magnitude
-    remark = "" if exact_already else f"{text} is no binary32 number: rounded to the nearest"
-    return chosen | (0x80000000 if negative else 0), remark
-
-
-def _fraction(pattern: int) -> Fraction:
-    return Fraction(float(np.array([pattern], np.uint32).view(np.float32)[0]))
-
-
 def _value(scheme: Scheme, text: str, width: int) -> Iterator[str]:
-    bits, remark = _bits_of(text)
+    bits, remark = bits_of(text)
     yield ""
     yield f"input      {patterns.binary32(bits)}"
     if (bits & 0x7FFFFFFF) < 0x7F800000:
-        yield f"           exactly {patterns.exact(abs(_fraction(bits & 0x7FFFFFFF)) * (-1 if bits >> 31 else 1))}"
+        yield f"           exactly {patterns.exact(abs(fraction_of(bits & 0x7FFFFFFF)) * (-1 if bits >> 31 else 1))}"
     if remark:
         yield f"           {remark}"
     x = np.array(bits, np.uint32).view(np.float32)
@@ -244,7 +195,7 @@ def _followed(
     if is_tensor_file(text):
         label, x = read_tensor(text, name)
     else:
-        x, label = shaped(scheme, [_bits_of(part.strip())[0] for part in text.split(",")], by)
+        x, label = shaped(scheme, [bits_of(part.strip())[0] for part in text.split(",")], by)
     lines, fired = explained_steps(scheme, x, by, encoding, index, label)
     yield ""
     yield from lines

@@ -13,8 +13,9 @@ import pytest
 
 import quantspec as qs
 from quantspec import Quantized, Recipe
+from quantspec.interpreter import run as run_steps
 from quantspec.rounding import widen
-from quantspec_conformance import state, steptrace
+from quantspec_conformance import state
 from quantspec_conformance.implementations.law import Law, example_of, tell
 from quantspec_conformance.protocol.messages import Answer, Ok, Request
 from quantspec_conformance.state import State
@@ -123,7 +124,7 @@ def test_what_a_stage_ends_in_is_what_the_case_expects() -> None:
 
 def test_a_trace_with_one_wrong_bit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The liar of the test above: an interpreter whose second step is one ulp off."""
-    kept = steptrace.run
+    kept: Any = run_steps
 
     def lying(steps: Any, *rest: Any) -> Any:
         ran = kept(steps, *rest)
@@ -132,7 +133,7 @@ def test_a_trace_with_one_wrong_bit_is_caught(monkeypatch: pytest.MonkeyPatch) -
         moved = ~off if off.dtype == np.bool_ else (off.view(np.uint32) ^ np.uint32(1)).view(np.float32)
         return replace(ran, names={**ran.names, name: moved})
 
-    monkeypatch.setattr(steptrace, "run", lying)
+    monkeypatch.setattr("quantspec_conformance.steptrace.run", lying)
     with pytest.raises(AssertionError):
         test_every_step_is_that_of_the_oracle()
 
@@ -147,7 +148,8 @@ def test_lines_fit_a_terminal_and_are_steps_in_order() -> None:
             steps = [value.text for stage in trace.stages for value in stage.steps]
             places = [number for number, line in enumerate(lines) if any(f" {step}  " in line for step in steps)]
             assert len(places) == len(steps)
-    for policy in (*qs.CODECS.values(), *qs.CONTAINERS.values()):
+    policies: list[qs.Codec | qs.Container] = [*qs.CODECS.values(), *qs.CONTAINERS.values()]
+    for policy in policies:
         assert len(policy_text(policy)) < 100
     assert policy_text(qs.CODECS["burn-cpu"]) == "burn-cpu: rounding away"
 
@@ -166,12 +168,9 @@ class WrongStep(Law):
         self.rows = {**qs.RECIPES, name: replace(row, **wrong)}
 
     def handle(self, request: Request) -> Answer:
-        kept = state.RECIPES
-        state.RECIPES = self.rows  # type: ignore[misc]
-        try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(state, "RECIPES", self.rows)
             return super().handle(request)
-        finally:
-            state.RECIPES = kept  # type: ignore[misc]
 
 
 LIARS = {
