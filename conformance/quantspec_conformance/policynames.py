@@ -36,9 +36,7 @@ class Policies:
                 raise UsageError(f"--preset: {error}") from None
 
 
-def policies_named(
-    *, preset: str | None = None, recipe: str | None = None, codec: str | None = None, container: str | None = None
-) -> Policies:
+def policies_named(*, preset: str | None = None, recipe: str | None = None, codec: str | None = None) -> Policies:
     """The rows that options name; one of its own takes the place of the preset's. UsageError for a name that none has."""
     joined = None if preset is None else _row("preset", preset.partition("@")[0], PRESETS)
     if joined is not None and preset is not None and "@" in preset and preset != joined.id:
@@ -47,7 +45,7 @@ def policies_named(
     return Policies(
         found.recipe if recipe is None else _row("recipe", recipe, RECIPES),
         found.codec if codec is None else _row("codec", codec, CODECS),
-        found.container if container is None else _row("container", container, CONTAINERS),
+        found.container,
         joined,
     )
 
@@ -64,7 +62,8 @@ def _row(kind: str, name: str, rows: Mapping[str, Any]) -> Any:
         )
     other = next((axis for axis, known in KINDS.items() if name in known and axis != kind), "")
     if other:
-        raise UsageError(f"{said}; it is a {other}: --{other} {name}; {WHERE}")
+        option = "" if other == "container" else f": --{other} {name}"
+        raise UsageError(f"{said}; it is a {other}{option}; {WHERE}")
     near = difflib.get_close_matches(name.lower().replace("_", "-"), list(rows), 3, 0.5)
     near = near or [each for each in rows if name and name.lower() in each][:3]
     raise UsageError(f"{said}{'; near: ' + ', '.join(near) if near else ''}; {WHERE}")

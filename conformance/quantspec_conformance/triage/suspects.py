@@ -73,7 +73,7 @@ def _cut_off(case: Case, recipe: Recipe, stage: str, part: str) -> tuple[str, Pa
         scale = level if step.kind == "T" else SCALES[step.kind]
         if scale is None or scale != level or scale.mantissa_bits == 23:
             return None
-        raw = to_bits(np.asarray(run(own.recipe.steps(stage), names, own.facts, level).names[step.args[0]]))
+        raw = to_bits(np.asarray(run(own.recipe.steps(stage), names, own.facts, level).names[step.args[0]], np.float32))
     largest = to_bits(np.asarray(np.float32(scale.largest)))
     magnitude = np.where((raw & MAGNITUDE) > INF, largest, np.minimum(raw & MAGNITUDE, largest))
     codes, _ = round_up(magnitude, scale)
