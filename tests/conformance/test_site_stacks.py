@@ -70,6 +70,10 @@ def test_every_row_of_the_data_is_on_a_page_of_its_stack() -> None:
     assert shown == Counter([*faults()])
 
 
+def test_every_preset_is_on_the_page_of_a_stack_that_people_know() -> None:
+    assert not {stack.title for stack in stacks()} & {*qs.PRESETS}
+
+
 def test_what_no_row_takes_gets_a_page_of_its_own(tmp_path: Path) -> None:
     found = stacks(written(tmp_path, '[[stack]]\ntitle = "Mine"\npeers = ["torch"]\nrecipes = ["even"]\n'))
     mine = next(stack for stack in found if stack.title == "Mine")

@@ -25,7 +25,7 @@ def findings(peer: str) -> dict[str, Any] | None:
         return None
     header = ["format", "outcome", "recipe", "codec", "blocks asked"]
     leaves = [row for one in answers for row in _leaves(one)]
-    second = ["format", "of", "where", "agrees", "smallest input, others 0", "wrong in", "by the rule", "given"]
+    second = ["format", "of", "where", "agrees", "smallest input (others 0): what is wrong", "by the rule", "given"]
     return {
         "table": table(header, [_row(one) for one in answers]),
         "leaves": table(second, leaves) if leaves else "",
@@ -67,11 +67,12 @@ def _leaves(one: dict[str, Any]) -> list[list[str]]:
 
 
 def _question(by: dict[str, Any] | None) -> list[str]:
-    """The smallest input, what of the answer is wrong, the bits by the rule and those given."""
+    """The smallest input and what of the answer is wrong, the bits by the rule and those given."""
     if by is None:
-        return ["", "", "", ""]
+        return ["", "", ""]
     numbered = [
         f"x[{place}] = `{bits}`" if place.isdigit() and " " not in bits else bits for place, bits in by["x"].items()
     ]
     place = "" if by["place"].startswith("[") else by["place"]  # an index into all codes that were read
-    return [", ".join(numbered), place, f"`{by['expected']}`", f"`{by['got']}`"]
+    shown = ", ".join(numbered) + (f": {place}" if place else "")
+    return [shown, f"`{by['expected']}`", f"`{by['got']}`"]
