@@ -214,13 +214,26 @@ def _index(context: click.Context, parameter: click.Parameter, value: str | None
 )
 @click.option("--recipe", metavar="NAME", help="Quantize by this recipe, and show the value of each of its steps.")
 @click.option("--codec", metavar="NAME", help="Encode by this codec, with the steps of the recipe. Default: canonical.")
+@click.option("--preset", metavar="NAME", help="Recipe and codec of this preset; `quantspec presets` lists them all.")
+@click.option(
+    "--scale", metavar="VALUE", help="With them: a scale given to every block, in the place of the chosen one."
+)
+@click.option("--tensor-scale", metavar="VALUE", help="With them: a scale given to the tensor.")
 @guarded
 def explain(
-    scheme: str, what: str, name: str | None, index: tuple[int, ...] | None, recipe: str | None, codec: str | None
+    scheme: str,
+    what: str,
+    name: str | None,
+    index: tuple[int, ...] | None,
+    recipe: str | None,
+    codec: str | None,
+    preset: str | None,
+    scale: str | None,
+    tensor_scale: str | None,
 ) -> None:
     """Explain a number, a code or an element of a file under a scheme: bits, fields, neighbours, rules.
 
-    With --recipe or --codec: the scales and the codes of that policy, with the bits of every step.
+    With --recipe, --codec or --preset: the scales and the codes of that policy, with the bits and the rule of every step.
 
     \b
     VALUE  0.3, 0x1.8p1, 0x3FC00000 (8 digits: the bits of an f32), nan, -inf
@@ -230,11 +243,31 @@ def explain(
     """
     from .explain import explain as lines
     from .matrix import parse
+    from .policynames import policies_named
     from .report import console
 
     out = console()
     width = min(out.width, 100)
-    for line in lines(parse(scheme), what, name=name, index=index, recipe=recipe, codec=codec, width=width):
+    named = policies_named(preset=preset, recipe=recipe, codec=codec)
+    tables = () if named.preset is None or named.preset.table is None else (named.preset.table,)
+    known = parse(scheme, tables=tables)
+    named.require(known)
+    by = (named.recipe.name, named.codec.name) if recipe or codec or preset else (None, None)
+    given = {"scales": scale, "tensor_scale": tensor_scale}
+    for line in lines(known, what, name=name, index=index, recipe=by[0], codec=by[1], given=given, width=width):
+        out.print(Text(line), soft_wrap=True)
+
+
+@main.command()
+@click.argument("name", required=False)
+@guarded
+def presets(name: str | None) -> None:
+    """List the presets, recipes, codecs and containers, or show one: every step, what it covers, where it was seen."""
+    from .policynames import preset_lines
+    from .report import console
+
+    out = console()
+    for line in preset_lines(name, min(out.width, 100)):
         out.print(Text(line), soft_wrap=True)
 
 

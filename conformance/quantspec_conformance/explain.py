@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -35,21 +35,26 @@ def explain(
     index: Sequence[int] | None = None,
     recipe: str | None = None,
     codec: str | None = None,
+    given: Mapping[str, str | None] | None = None,
     width: int = 100,
 ) -> list[str]:
     """The lines that explain a value, a code, or an element of a file; under a recipe or a codec, each step of it.
 
-    UsageError for a text that is none of them, UnsupportedError for a name without a row or a scheme that is not covered.
+    `given` are scales as typed, by the argument of quantize. UsageError for a text that is none of them, UnsupportedError for
+    a name without a row or a scheme that is not covered.
     """
     code = _CODE.fullmatch(text)
     followed = recipe is not None or codec is not None
-    for option, given in (("--name", name), ("--index", None if followed else index)):
-        if given is not None and not is_tensor_file(text):
+    for option, typed in (("--name", name), ("--index", None if followed else index)):
+        if typed is not None and not is_tensor_file(text):
             raise UsageError(f"{option} goes with a file; {text!r} is none")
+    scales = {argument: number for argument, number in (given or {}).items() if number is not None}
+    if scales and not followed:
+        raise UsageError("--scale and --tensor-scale go with --recipe, --codec or --preset")
     if followed and code is not None:
         raise UsageError(f"--recipe and --codec go with values or a file; {text!r} is a code, which has no scale alone")
     if followed:
-        lines = _followed(scheme, text, name, index, recipe or "canonical", codec or "canonical", width)
+        lines = _followed(scheme, text, name, index, recipe or "canonical", codec or "canonical", scales, width)
     elif is_tensor_file(text):
         lines = _file(scheme, text, name, index, width)
     elif code is not None:
@@ -188,7 +193,14 @@ def _file(scheme: Scheme, file: str, name: str | None, index: Sequence[int] | No
 
 
 def _followed(
-    scheme: Scheme, text: str, name: str | None, index: Sequence[int] | None, recipe: str, codec: str, width: int
+    scheme: Scheme,
+    text: str,
+    name: str | None,
+    index: Sequence[int] | None,
+    recipe: str,
+    codec: str,
+    given: Mapping[str, str],
+    width: int,
 ) -> Iterator[str]:
     """One element of a file, or of values with commas between, under a recipe and a codec, step by step."""
     by, encoding = Recipe.of(recipe), Codec.of(codec)
@@ -196,7 +208,7 @@ def _followed(
         label, x = read_tensor(text, name)
     else:
         x, label = shaped(scheme, [bits_of(part.strip())[0] for part in text.split(",")], by)
-    lines, fired = explained_steps(scheme, x, by, encoding, index, label)
+    lines, fired = explained_steps(scheme, x, by, encoding, index, label, given)
     yield ""
     yield from lines
     yield from _rule_lines(fired, width)

@@ -1,6 +1,6 @@
 """`quantspec explain --recipe`: a tensor quantized under a recipe and a codec, one of its elements step by step, and back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +10,11 @@ import numpy.typing as npt
 import quantspec
 from quantspec import Codec, Recipe, Scheme
 from quantspec.rounding import widen
+from quantspec.tensor import level_shapes
 
 from . import patterns
 from .errors import UsageError
+from .numbertext import bits_of
 from .steptext import trace_lines, wrapped
 from .steptrace import policy_text, trace_back, trace_forth
 
@@ -23,16 +25,29 @@ MOST_RANK = 8
 
 
 def explained_steps(
-    scheme: Scheme, x: npt.NDArray[Any], recipe: Recipe, codec: Codec, index: Sequence[int] | None, name: str
+    scheme: Scheme,
+    x: npt.NDArray[Any],
+    recipe: Recipe,
+    codec: Codec,
+    index: Sequence[int] | None,
+    name: str,
+    given: Mapping[str, str],
 ) -> tuple[list[str], tuple[str, ...]]:
-    """The lines of one element under a recipe, and the rules that fired for it. UsageError for an index outside."""
+    """The lines of one element under a recipe, and the rules that fired for it. UsageError for an index outside.
+
+    `given` are scales in the place of chosen ones, by the argument of quantize.
+    """
     place = _place(x.shape, index, name)
+    scales = _levels(scheme, x.shape, given)
+    if recipe.given_only and (scheme.block is not None) != ("scales" in scales):
+        missing = "--tensor-scale" if scheme.block is None else "--scale"
+        raise UsageError(f"recipe {recipe.name} chooses no scales; missing: {missing} VALUE [POL-10]")
     with np.errstate(all="ignore"), quantspec.trace() as trace:
-        q = quantspec.quantize(x, scheme, recipe=recipe, codec=codec)
+        q = quantspec.quantize(x, scheme, recipe=recipe, codec=codec, **scales)
         y = quantspec.dequantize(q)
     came = patterns.binary32(int(y.view(np.uint32)[place]))
     with np.errstate(all="ignore"):
-        forth, back = trace_forth(q, widen(x), place), trace_back(q, codec, place, came)
+        forth, back = trace_forth(q, widen(x), place, tuple(scales)), trace_back(q, codec, place, came)
     block = "" if forth.block is None else f", block {forth.block}"
     lines = [
         *wrapped("recipe", f"{recipe.name} (amax {recipe.amax})", indent=""),
@@ -42,6 +57,20 @@ def explained_steps(
         *trace_lines(replace(forth, stages=(*forth.stages, *back.stages)), indent=""),
     ]
     return lines, trace.rules(place)
+
+
+def _levels(scheme: Scheme, shape: tuple[int, ...], given: Mapping[str, str]) -> dict[str, Any]:
+    """Given scales as quantize takes them: one number for every block. UsageError for a level that the scheme lacks."""
+    found = {}
+    for option, argument, sizes in zip(
+        ("--scale", "--tensor-scale"), ("scales", "tensor_scale"), level_shapes(scheme, shape), strict=True
+    ):
+        if argument in given and sizes is None:
+            other = "--tensor-scale" if option == "--scale" else "--scale"
+            raise UsageError(f"{option} {given[argument]}: {scheme.text} has no such level; allowed: {other}")
+        if argument in given and sizes is not None:
+            found[argument] = np.full(sizes, np.array(bits_of(given[argument])[0], np.uint32).view(np.float32))
+    return found
 
 
 def _place(shape: tuple[int, ...], index: Sequence[int] | None, name: str) -> tuple[int, ...]:

@@ -126,10 +126,10 @@ def schemes() -> dict[str, tuple[Group, Scheme]]:
     return found
 
 
-def parse(text: str) -> Scheme:
-    """The scheme of a text; the digests of the matrix's tables are known. UsageError with a caret under the fault."""
+def parse(text: str, *, tables: Sequence[Table] = ()) -> Scheme:
+    """The scheme of a text; the digests of the matrix's tables, and of `tables`, are known. UsageError with a caret."""
     try:
-        return Scheme.parse(text, tables=MATRIX_TABLES.values())
+        return Scheme.parse(text, tables=[*MATRIX_TABLES.values(), *tables])
     except SchemeError as error:
         raise UsageError(caret(text, error)) from None
 

@@ -1,4 +1,4 @@
-"""A trace of steps as lines of at most 100 columns, a step a line: text, bits, number."""
+"""A trace of steps as lines of at most 100 columns, a step a line: text, bits, number, rule."""
 
 import re
 import textwrap
@@ -28,7 +28,7 @@ def trace_lines(trace: StepTrace, *, parts: str = "", actual: str = "", indent: 
     for stage in trace.stages:
         label = stage.name
         for value in (*stage.found, *stage.steps):
-            yield f"{indent}{label:{10 - len(indent)}s} {_text(value):{width}s}  {value.bits:10s}  {value.number}".rstrip()
+            yield f"{indent}{label:{10 - len(indent)}s} {_text(value):{width}s}  {value.bits:10s}  {value.number:15s}  {value.rule}"
             label = ""
         here = bool(actual) and parts == stage.gives
         side = ", expected" if here else ", the same" if parts else ""

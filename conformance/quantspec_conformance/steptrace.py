@@ -1,4 +1,4 @@
-"""The steps of a recipe with the value of each, for one element: the names that the interpreter leaves. Rules POL-5, POL-6."""
+"""The steps of a recipe with the value and the rule of each, for one element: the names that the interpreter leaves."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -14,12 +14,12 @@ from quantspec.following import Following
 from quantspec.interpreter import run
 from quantspec.quantize import effective_scale
 from quantspec.rounding import F32, Bits, to_bits, to_float
-from quantspec.steps import FACTS, STAGES
+from quantspec.steps import FACTS, FOUND, STAGES
 from quantspec.values import decode_codes
 
 from .patterns import decimal, hexadecimal, scale_code, value_code
 
-__all__ = ["Stage", "StepTrace", "Value", "policy_text", "trace_back", "trace_forth"]
+__all__ = ["Stage", "StepTrace", "Value", "following", "policy_text", "trace_back", "trace_forth"]
 
 Index = tuple[int, ...]
 #: Names that a stage finds -> what they are.
@@ -37,6 +37,7 @@ class Value:
     text: str
     bits: str
     number: str
+    rule: str  #: that gives it
     meaning: str = ""
 
 
@@ -89,7 +90,7 @@ def trace_forth(
 
     The last stage is the one that makes the part `until`.
     """
-    own, place = _following(q, bits), _block(q, element)
+    own, place = following(q, bits), _block(q, element)
     parts = _choosing(q, given)
     stages = [_chosen(own, q, stage, () if stage == "tensor" else place or ()) for stage in parts]
     gives = [each.gives for each in stages]
@@ -104,14 +105,14 @@ def trace_forth(
 
 def trace_back(q: Quantized, codec: Codec, element: Index, result: str) -> StepTrace:
     """The stage by which the number of an element comes back; `result` is that number in the type of the output."""
-    own = _following(q, None)
+    own = following(q, None)
     v = read_by(decode_codes(q.codes, q.scheme.value, q.scheme.table), codec)
     names = {**own.found("decode", _spreading(q)), "v": v}
     stage = _stage(own, "decode", names, element, None, "y", result)
     return StepTrace(q.recipe.name, q.recipe.amax, element, _block(q, element), (stage,))
 
 
-def _following(q: Quantized, bits: Bits | None) -> Following:
+def following(q: Quantized, bits: Bits | None) -> Following:
     """The recipe of a tensor after its scales are chosen."""
     own = Following.of(q.scheme, q.recipe, q.shape)
     if bits is not None:
@@ -165,8 +166,8 @@ def _stage(
     found = [name for name in (*STAGES[stage][1], *FACTS) if name in used]
     return Stage(
         stage,
-        tuple(_value(name, ran.names[name], place, _meaning(name, own)) for name in found),
-        tuple(_value(step.text, ran.names[step.name], place) for step in steps),
+        tuple(_value(name, ran.names[name], place, FOUND[name], _meaning(name, own)) for name in found),
+        tuple(_value(step.text, ran.names[step.name], place, step.rule) for step in steps),
         gives,
         result,
     )
@@ -177,10 +178,10 @@ def _meaning(name: str, own: Following) -> str:
     return f"{MEANING[name]}{of}" if name == "a" else MEANING[name]
 
 
-def _value(text: str, values: npt.NDArray[np.bool_] | F32, place: Index, meaning: str = "") -> Value:
+def _value(text: str, values: npt.NDArray[np.bool_] | F32, place: Index, rule: str, meaning: str = "") -> Value:
     """One entry of the values of a step; those made of facts alone have one for all."""
     entry = np.asarray(values if np.ndim(values) == 0 else values[place])
     if entry.dtype == np.bool_:
-        return Value(text, "", "yes" if entry else "no", meaning)
+        return Value(text, "", "yes" if entry else "no", rule, meaning)
     bits = int(to_bits(np.asarray(entry, np.float32)))
-    return Value(text, hexadecimal(bits, 32), decimal(bits), meaning)
+    return Value(text, hexadecimal(bits, 32), decimal(bits), rule, meaning)

@@ -18,6 +18,7 @@ from .tracing import rule
 __all__ = [
     "CONDITIONS",
     "FACTS",
+    "FOUND",
     "LOGARITHMS",
     "POW2",
     "STAGES",
@@ -39,6 +40,11 @@ STAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "element": ("q", ("x", "s", "g", "b", "a", "A")),
     "decode": ("y", ("v", "s", "g", "b")),
 }
+#: What stages find -> the rule that it comes from.
+FOUND: dict[str, str] = {
+    "A": "POL-8", "a": "POL-8", "g": "POL-9", "b": "POL-9", "s": "SCL-14", "x": "QNT-1", "v": "VAL-12",
+    "H": "SCL-4", "max": "POL-5", "emax": "POL-5", "top": "SCL-11",
+}  # fmt: skip
 #: The stages that choose a scale.
 CHOOSING = ("single", "tensor", "block")
 #: The constant that is a name.
@@ -91,6 +97,11 @@ class Assignment:
         """The step as a recipe spells it."""
         kind = f"[{self.kind}]" if self.kind else ""
         return f"{self.name} = {self.op}{kind}({', '.join(self.args)})"
+
+    @property
+    def rule(self) -> str:
+        """The rule that says what the operation gives."""
+        return "POL-6" if self.op != "pow2" else "POL-20" if self.kind in LOGARITHMS else "POL-7"
 
     def __str__(self) -> str:
         return self.text

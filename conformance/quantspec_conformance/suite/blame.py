@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quantspec import QuantspecError, Scheme
+from quantspec.recipes import RECIPES
 from quantspec.words import stored_axes
 
 from ..implementations.law import Told, tell
@@ -102,6 +103,8 @@ def blame(case: Case, part: str, flats: Sequence[int], told: Told | None = None)
     expected = case.outputs[part]
     shape = expected.shape
     usual = _usual_step(case, told.rules, usual)
+    if "recipe" in case.policies:  # its steps stand in the place of the rules that canonical results have
+        areas, usual = (*areas, "POL-"), _step_rule(case, part)
 
     def rules(flat: int) -> tuple[str, ...]:
         index = tuple(int(i) for i in np.unravel_index(flat, shape)) if shape else ()
@@ -115,7 +118,8 @@ def blame(case: Case, part: str, flats: Sequence[int], told: Told | None = None)
         others = [set(rules(flat)) for flat in _spread(len(expected.patterns)) if flat not in wrong]
     except QuantspecError:
         return Blame(usual, (usual,), "", {})
-    rule, pattern = _telling(list(fired.values()), others)
+    followed = "recipe" in case.policies and not others  # every block differs: the recipe's own step tells more
+    rule, pattern = ("", "") if followed else _telling(list(fired.values()), others)
     chosen = rule or (usual if usual in first or not first else _narrowest(first, usual))
     return Blame(chosen, first if chosen in first else (*first, chosen), pattern, _buckets(fired.values(), others))
 
@@ -144,6 +148,18 @@ def _usual_step(case: Case, rules: Iterable[str], usual: str) -> str:
     kinds = [rule for rule in rules if rule in _STEPS]
     alone = "steps" in case.words and "," not in case.words["steps"]
     return kinds[0] if alone and len(kinds) == 1 else usual
+
+
+def _step_rule(case: Case, part: str) -> str:
+    """The rule of the steps that make a part under a recipe: of a power of two where one is among them, else POL-6."""
+    stages = {"tensor_scale_code": ("tensor", "single"), "scale_codes": ("block", "single")}.get(part, ())
+    scheme = _scheme(case)
+    both = scheme is not None and scheme.block is not None and scheme.tensor is not None
+    steps = [
+        step for stage in stages if (stage != "single") == both for step in RECIPES[case.words["recipe"]].steps(stage)
+    ]
+    rules = {step.rule for step in steps}
+    return next((rule for rule in ("POL-20", "POL-7") if rule in rules), "POL-6")
 
 
 def _narrowest(first: Sequence[str], usual: str) -> str:

@@ -10,8 +10,10 @@ from ..outside import printable
 from ..patterns import hexadecimal
 from ..shelltext import line_of
 from ..spec import rule_line, rules
+from ..steptext import wrapped
 from ..suite.case import Case
 from ..suite.outcome import CaseResult
+from .alike import alike
 from .anatomy import Anatomy
 from .followed import Followed, followed
 
@@ -58,6 +60,7 @@ class FailureBlock:
     rules: tuple[str, ...]
     repro: str
     minimal: str = ""
+    alike: tuple[str, ...] = ()  #: other policies that give the bits that came
     followed: Followed | None = None  #: recipe, codec and container of the case, with the steps of the first entry
 
     def as_json(self) -> dict[str, Any]:
@@ -79,8 +82,9 @@ class FailureBlock:
             lines += _entry_lines(entry, self.part, number == 0)
         if self.followed is not None:
             lines += self.followed.lines()
+        lines += [line for text in self.alike for line in wrapped("bits of", text)]
         if self.rules:
-            lines.append(_line("rules", " ".join(self.rules)))
+            lines += wrapped("rules", " ".join(self.rules))
         if self.count:
             share = f"{self.count} of {self.total} entries of {self.part} differ"
             lines.append(_line("pattern", f"{share}{f'; {self.pattern}' if self.pattern else ''}"))
@@ -151,6 +155,7 @@ def block_record(
         rules=tuple(printable(rule) for rule in result.rules),
         repro=repro or repro_line("replay", case.id, address),
         minimal=minimal,
+        alike=alike(case, result) if anatomy else (),
         followed=followed(anatomy, mismatch) if anatomy and mismatch else None,
     )
 

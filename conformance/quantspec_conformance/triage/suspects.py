@@ -11,10 +11,16 @@ from typing import Any
 import numpy as np
 
 from quantspec import CODECS, QuantspecError, Recipe, dequantize, quantize
-from quantspec.steps import CONDITIONS, POW2, Assignment
+from quantspec.amax import AMAX
+from quantspec.interpreter import run
+from quantspec.rounding import INF, MAGNITUDE, SIGN, to_bits, widen
+from quantspec.scales import SCALES, round_up
+from quantspec.scales import decode_codes as decode_scale_codes
+from quantspec.steps import CHOOSING, CONDITIONS, POW2, STAGES, Assignment
 
 from ..implementations.law import example_of
 from ..state import State
+from ..steptrace import following
 from ..suite.case import Case
 from ..suite.outcome import SuiteMismatch
 from .crop import Patterns
@@ -28,32 +34,66 @@ PAIRS = {"up": "rne", "rne": "up", "min": "fmin", "fmin": "min", "max": "fmax", 
 
 
 def suspects(case: Case, recipe: Recipe, mismatch: SuiteMismatch) -> tuple[str, ...]:
-    """The other steps, as text, that explain every difference of a part; those that explain the kept ones where none does."""
+    """The other steps, as text, that explain every difference of a part: the entries that are kept, and how many there are."""
     wanted = case.outputs[mismatch.part]
     if len(wanted.patterns) > MOST_ENTRIES or mismatch.kind not in ("bits", "poison"):
         return ()
-    law, whole, some = np.array(wanted.patterns, np.uint64), [], []
-    for text, other in _others(recipe, _stages(case, mismatch.part)):
+    law, found = np.array(wanted.patterns, np.uint64), []
+    for text, came in _answers(case, recipe, mismatch.part):
+        same = came.shape == law.shape and all(int(came[each.flat]) == each.actual for each in mismatch.first)
+        if same and int(np.count_nonzero(came != law)) == mismatch.count:
+            found.append(f"{text} {_all(mismatch)}")
+    return tuple(found[:MOST_HINTS])
+
+
+def _answers(case: Case, recipe: Recipe, part: str) -> Iterator[tuple[str, Patterns]]:
+    """A part of the answer with one step otherwise: that step in words, and the patterns, flat."""
+    stages = _stages(case, part)
+    down = _cut_off(case, recipe, stages[0], part)
+    if down is not None:
+        yield down
+    for text, other in _others(recipe, stages):
         try:
-            came = _answer(case, other, mismatch.part)
+            yield text, _answer(case, other, part)
         except (QuantspecError, ValueError):
             continue
-        if came.shape != law.shape or any(int(came[each.flat]) != each.actual for each in mismatch.first):
-            continue
-        count = int(np.count_nonzero(came != law))
-        if count == mismatch.count:
-            whole.append(f"{text} gives {_all(count)} and leaves the rest")
-        else:
-            some.append(f"{text} gives the first {_entries(len(mismatch.first))}, but changes {count}")
-    return tuple((whole or some)[:MOST_HINTS])
 
 
-def _all(count: int) -> str:
-    return "the entry that differs" if count == 1 else f"all {count} entries that differ"
+def _cut_off(case: Case, recipe: Recipe, stage: str, part: str) -> tuple[str, Patterns] | None:
+    """The scale codes where the last step, up or rne, takes the largest magnitude not above; None where there is none such."""
+    step = recipe.steps(stage)[-1] if recipe.steps(stage) else None
+    if stage not in CHOOSING or step is None or step.op not in ("up", "rne"):
+        return None
+    state = State(example_of(case.request))
+    scheme, bits = state.scheme, widen(state.need("x"))
+    with np.errstate(all="ignore"):
+        own = following(quantize(state.need("x"), scheme, recipe=recipe, **_given(state)), bits)
+        names = {name: own.names[name] for name in STAGES[stage][1] if name in own.names}
+        level = scheme.tensor if scheme.block is None or stage == "tensor" else scheme.block.scale
+        scale = level if step.kind == "T" else SCALES[step.kind]
+        if scale is None or scale != level or scale.mantissa_bits == 23:
+            return None
+        raw = to_bits(np.asarray(run(own.recipe.steps(stage), names, own.facts, level).names[step.args[0]], np.float32))
+    largest = to_bits(np.asarray(np.float32(scale.largest)))
+    magnitude = np.where((raw & MAGNITUDE) > INF, largest, np.minimum(raw & MAGNITUDE, largest))
+    codes, _ = round_up(magnitude, scale)
+    down = codes - ((to_bits(decode_scale_codes(codes, scale)) > magnitude) & (codes > 0))
+    down = np.where((raw & MAGNITUDE) > INF, scale.nan_code, down | np.where(raw >= SIGN, scale.sign_bit, 0))
+    text = f"`{step.args[0]}` cut off to {scale.name} in place of `{step.text}`"
+    return text, np.broadcast_to(down, case.outputs[part].shape).reshape(-1).astype(np.uint64)
 
 
-def _entries(count: int) -> str:
-    return f"{count} of them" if count != 1 else "of them"
+def _given(state: State) -> dict[str, Any]:
+    """Scales that the case gives."""
+    return {name: state.array(name) for name in ("scales", "scale_codes", "tensor_scale", "tensor_scale_code")}
+
+
+def _all(mismatch: SuiteMismatch) -> str:
+    """What was compared: all that differ where all are kept, else those that are, and how many differ."""
+    count, kept = mismatch.count, len(mismatch.first)
+    if count > kept:
+        return f"gives the first {kept} entries that differ, and {count} in all"
+    return f"gives {'the entry that differs' if count == 1 else f'all {count} entries that differ'} and leaves the rest"
 
 
 def _stages(case: Case, part: str) -> tuple[str, ...]:
@@ -70,9 +110,7 @@ def _answer(case: Case, recipe: Recipe, part: str) -> Patterns:
     codec = state.policies("codec").get("codec", CODECS["canonical"])
     with np.errstate(all="ignore"):
         if case.op == "quantize":
-            levels = ("scales", "scale_codes", "tensor_scale", "tensor_scale_code")
-            given = {name: state.array(name) for name in levels}
-            q = quantize(state.need("x"), state.scheme, recipe=recipe, codec=codec, **given)
+            q = quantize(state.need("x"), state.scheme, recipe=recipe, codec=codec, **_given(state))
             came = np.asarray(getattr(q, part))
         else:
             to = state.word("to", "f32")
@@ -83,6 +121,10 @@ def _answer(case: Case, recipe: Recipe, part: str) -> Patterns:
 
 def _others(recipe: Recipe, stages: tuple[str, ...]) -> Iterator[tuple[str, Recipe]]:
     """Recipes that take one step otherwise, and that step in words."""
+    if set(stages) <= set(CHOOSING):
+        for kind in AMAX:
+            if kind != recipe.amax:
+                yield f"`amax {kind}` in place of `amax {recipe.amax}`", replace(recipe, amax=kind)
     for stage in stages:
         steps = recipe.steps(stage)
         for number, step in enumerate(steps):
